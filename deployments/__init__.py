@@ -1,0 +1,1 @@
+"""Ray Serve deployments and the command line: which process runs what."""
