@@ -12,7 +12,7 @@ from typing import Any, Generic, Literal, Protocol, TypeVar
 
 from memory.encoding import PackedTokens, Vector
 from memory.entry import Kind, Memory, Revision, Status
-from memory.ids import MemoryId, SessionId, TenantId, TurnId, UserRef
+from memory.ids import MemoryId, SessionId, TenantId, TurnId, UserId, UserRef
 from memory.scope import Grant, Scope
 from memory.turns import NewTurn, Session, SessionSnapshot, TaskState, Turn
 from memory.verdict import Verdict
@@ -61,6 +61,12 @@ class SessionStore(Protocol):
 
     async def turns(self, scope: Scope, limit: int, cursor: str | None) -> Page[Turn]:
         """The transcript, oldest first."""
+
+    async def peek(self, scope: Scope, turn_ids: Sequence[TurnId]) -> tuple[Turn, ...]:
+        """Those of the turns that are still kept, oldest first. A worker's look: the TTL is not renewed."""
+
+    async def owner(self, scope: Scope) -> UserId:
+        """Whose scope.session is, within scope's tenant: for a tenant key that names a session alone. NotFound("session")."""
 
     async def load(self, scope: Scope, last_turns: int) -> SessionSnapshot:
         """The hot path's read: one round trip."""
@@ -121,6 +127,8 @@ class Filters:
     min_confidence: float | None = None
     entity: str | None = None
     as_of: datetime | None = None
+    text: str | None = None
+    """Entries whose content holds this text, case aside (a plain substring; wildcards are escaped)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,6 +238,8 @@ class DirtyItem:
     phase: Literal["apply", "verify"]
     memory: Memory | None
     attempts: int = 0
+    token_model: str | None = None
+    """The key of the model whose token vectors lie beside the row in its current version, if any do."""
 
 
 class RecordStore(Protocol):
@@ -271,8 +281,8 @@ class RecordStore(Protocol):
         verified absence. None: every entry of scope.user. An id that is not the user's: NotFound("memory"), nothing deleted."""
 
     async def retract_turns(self, scope: Scope, turn_ids: Sequence[TurnId], audit: AuditEvent) -> Retracted:
-        """For scope.session. Entries that also came from other turns stay; entries encoded with one of these as context are
-        marked to be encoded again without it; an entry that a deleted one had retired is active again."""
+        """For scope.session. Entries that also came from other turns stay; entries encoded with one of these as context lose
+        their token vectors and are marked to be encoded again without it; an entry that a deleted one had retired is active again."""
 
     async def touch(self, scope: Scope, ids: Sequence[MemoryId], at: datetime) -> None:
         """Access counts, after the response."""

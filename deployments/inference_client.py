@@ -1,0 +1,106 @@
+"""The models as the other applications see them: typed calls with a deadline, over a Serve handle or in this process."""
+
+import asyncio
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+from ray import serve
+from ray.exceptions import RayActorError, RayTaskError
+from ray.serve.exceptions import BackPressureError, DeploymentUnavailableError
+
+from memory.encoding import EncodedPassage, EncodedQuery, ModelCard, Passage
+from memory.errors import DeadlineExceeded, Overloaded, StrataError, Unavailable
+from memory.ticket import Ticket
+
+
+class EmbeddingModel(Protocol):
+    """Text to vectors. Overloaded, DeadlineExceeded or Unavailable("embedder") where that cannot be."""
+
+    async def card(self) -> ModelCard: ...
+
+    async def queries(self, ticket: Ticket, texts: Sequence[str]) -> list[EncodedQuery]: ...
+
+    async def passages(self, ticket: Ticket, passages: Sequence[Passage]) -> list[EncodedPassage]: ...
+
+
+class RerankingModel(Protocol):
+    async def scores(self, ticket: Ticket, query: str, texts: Sequence[str]) -> list[float]:
+        """A probability of relevance for each text."""
+
+
+class _Handle:
+    """A deployment of another application. Its handle is looked up at the first call: applications start in any order."""
+
+    def __init__(self, deployment: str, app: str, what: str) -> None:
+        self._deployment, self._app, self._what = deployment, app, what
+        self._handle: Any = None
+
+    async def call(self, method: str, timeout_s: float, *args: object) -> Any:
+        """One call; once more, within the same deadline, where the replica died under it."""
+        try:
+            async with asyncio.timeout(timeout_s):
+                try:
+                    return await self._once(method, *args)
+                except RayActorError:
+                    return await self._once(method, *args)
+        except TimeoutError:
+            raise DeadlineExceeded(self._what) from None
+
+    async def _once(self, method: str, *args: object) -> Any:
+        try:
+            if self._handle is None:
+                self._handle = serve.get_deployment_handle(self._deployment, self._app)
+            response = getattr(self._handle, method).remote(*args)
+            try:
+                return await response
+            except asyncio.CancelledError:
+                response.cancel()
+                raise
+        except BackPressureError:
+            raise Overloaded(self._what, 1.0) from None
+        except RayTaskError as error:
+            raise self._unwrap(error) from None
+        except (DeploymentUnavailableError, KeyError):
+            raise Unavailable(self._what) from None
+        except RayActorError:
+            raise
+        except StrataError:
+            raise
+        except Exception as error:
+            if type(error).__module__.startswith(("ray.", "grpc")):
+                raise Unavailable(self._what) from None
+            raise
+
+    def _unwrap(self, error: RayTaskError) -> Exception:
+        """Ray wraps an exception by default and not over gRPC: callers see ours either way."""
+        cause: BaseException | None = error
+        while cause is not None:
+            if isinstance(cause, StrataError) and not isinstance(cause, RayTaskError):
+                return cause
+            cause = getattr(cause, "cause", None)
+        return Unavailable(self._what)
+
+
+class EmbedderHandle:
+    def __init__(self, app: str) -> None:
+        self._remote = _Handle("Embedder", app, "embedder")
+        self._card: ModelCard | None = None
+
+    async def card(self) -> ModelCard:
+        if self._card is None:
+            self._card = await self._remote.call("card", 10.0)
+        return self._card
+
+    async def queries(self, ticket: Ticket, texts: Sequence[str]) -> list[EncodedQuery]:
+        return await self._remote.call("queries", ticket.timeout_s, ticket, list(texts))
+
+    async def passages(self, ticket: Ticket, passages: Sequence[Passage]) -> list[EncodedPassage]:
+        return await self._remote.call("passages", ticket.timeout_s, ticket, list(passages))
+
+
+class RerankerHandle:
+    def __init__(self, app: str) -> None:
+        self._remote = _Handle("Reranker", app, "reranker")
+
+    async def scores(self, ticket: Ticket, query: str, texts: Sequence[str]) -> list[float]:
+        return await self._remote.call("scores", ticket.timeout_s, ticket, query, list(texts))

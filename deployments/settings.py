@@ -1,0 +1,87 @@
+"""What an operator may set, as typed builder arguments. Unknown keys are errors; secrets are references, never values.
+
+The stores' settings are shared by the `context` and `memory` applications: one block in the Serve file, used twice.
+"""
+
+import os
+from pathlib import Path
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from models.encoder import EncoderSettings
+from models.reranker import RerankerSettings
+from models.summarizer import SummarizerSettings
+
+
+class _Settings(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+def default_home() -> Path:
+    """`$STRATA_HOME`, or ~/.cache/strata: models, embedded stores, generated secrets."""
+    return Path(os.environ.get("STRATA_HOME") or Path.home() / ".cache" / "strata")
+
+
+class SecretSettings(_Settings):
+    """References (`env:NAME`, `file:/path`). None: made once under the home, readable by its owner alone (embedded tier)."""
+
+    master_key: str | None = Field(default=None, description="Wraps the users' index keys; 32 bytes, base64.")
+    token_keys: dict[str, str] | None = Field(default=None, description="Signing keys of session tokens, by key id.")
+    token_key_id: str | None = Field(default=None, description="Which of token_keys signs; the others only verify.")
+    pepper: str | None = Field(default=None, description="Keys the hash of tenant keys.")
+
+
+class Deadlines(_Settings):
+    """Seconds. Each store call waits at most this long; the request's own deadline bounds their sum."""
+
+    sessions_s: float = Field(default=2.0, gt=0, le=60)
+    records_s: float = Field(default=5.0, gt=0, le=60)
+    index_s: float = Field(default=2.0, gt=0, le=60)
+    embed_s: float = Field(default=5.0, gt=0, le=60)
+    rerank_s: float = Field(default=5.0, gt=0, le=60)
+    request_s: float = Field(default=15.0, gt=0, le=300)
+
+
+class StoreSettings(_Settings):
+    """The three stores and the secrets around them."""
+
+    home: Path = Field(default_factory=default_home)
+    sessions_url: str = Field(default="bundled", description="`bundled` (a Valkey on a local socket) or a redis:// URL.")
+    records_url: str = Field(default="embedded", description="`embedded` (SQLite under the home) or a SQLAlchemy URL.")
+    index: Literal["local"] = "local"
+    tenants_dir: Path | None = Field(default=None, description="Tenant files to declare at start (embedded tier).")
+    secrets: SecretSettings = SecretSettings()
+    deadlines: Deadlines = Deadlines()
+    policy_poll_s: float = Field(default=2.0, gt=0, le=60)
+
+
+class InferenceArgs(_Settings):
+    """Arguments of the `inference` application. A model that is None has no deployment."""
+
+    embedder: EncoderSettings = EncoderSettings()
+    reranker: RerankerSettings | None = None
+    summarizer: SummarizerSettings | None = None
+
+
+class ContextArgs(_Settings):
+    """Arguments of the `context` application."""
+
+    stores: StoreSettings = StoreSettings()
+    inference_app: str = "inference"
+    rerank: bool = False
+
+
+class CuratorSettings(_Settings):
+    poll_s: float = Field(default=1.0, gt=0, le=60, description="How often to look for work that nobody announced.")
+    batch: int = Field(default=32, ge=1, le=1000)
+    lease_s: float = Field(default=30.0, gt=0, le=3600)
+    grace_s: float = Field(default=40.0, gt=0, le=3600, description="Longer than deadline + lease: when a delete is verified.")
+
+
+class MemoryArgs(_Settings):
+    """Arguments of the `memory` application."""
+
+    stores: StoreSettings = StoreSettings()
+    curator: CuratorSettings = CuratorSettings()
+    inference_app: str = "inference"
