@@ -8,15 +8,20 @@ from ray import serve
 from ray.exceptions import RayActorError, RayTaskError
 from ray.serve.exceptions import BackPressureError, DeploymentUnavailableError
 
+from memory.calibration import ModelStatistics
 from memory.encoding import EncodedPassage, EncodedQuery, ModelCard, Passage
 from memory.errors import DeadlineExceeded, Overloaded, StrataError, Unavailable
 from memory.ticket import Ticket
+
+ABOUT_TIMEOUT_S = 10.0
 
 
 class EmbeddingModel(Protocol):
     """Text to vectors. Overloaded, DeadlineExceeded or Unavailable("embedder") where that cannot be."""
 
     async def card(self) -> ModelCard: ...
+
+    async def statistics(self) -> ModelStatistics: ...
 
     async def queries(self, ticket: Ticket, texts: Sequence[str]) -> list[EncodedQuery]: ...
 
@@ -84,12 +89,19 @@ class _Handle:
 class EmbedderHandle:
     def __init__(self, app: str) -> None:
         self._remote = _Handle("Embedder", app, "embedder")
-        self._card: ModelCard | None = None
+        self._about: tuple[ModelCard, ModelStatistics] | None = None
+
+    async def _known(self) -> tuple[ModelCard, ModelStatistics]:
+        """Asked for once: a replica that started with one model never meets another."""
+        if self._about is None:
+            self._about = await self._remote.call("about", ABOUT_TIMEOUT_S)
+        return self._about
 
     async def card(self) -> ModelCard:
-        if self._card is None:
-            self._card = await self._remote.call("card", 10.0)
-        return self._card
+        return (await self._known())[0]
+
+    async def statistics(self) -> ModelStatistics:
+        return (await self._known())[1]
 
     async def queries(self, ticket: Ticket, texts: Sequence[str]) -> list[EncodedQuery]:
         return await self._remote.call("queries", ticket.timeout_s, ticket, list(texts))

@@ -1,0 +1,116 @@
+"""What must be true before anything is served: secrets, a model, a session server, a schema, tenants. Idempotent.
+
+`strata up` does this with progress bars; the application builders do it again in silence, so that `serve run` works alone.
+Anything that is wrong stops the start with one line (ConfigError) that says what to do.
+"""
+
+import asyncio
+import base64
+import os
+import secrets as random_secrets
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from deployments.edge.credentials import Pepper, TokenKeys
+from deployments.settings import StoreSettings
+from deployments.tenancy import TenantFile, declare, read_tenant_files, secret_reference, write_private
+from memory.errors import ConfigError
+from storage.keys import MasterKey
+from storage.records import SqlTenants, create_engine, migrate
+from storage.secrets import read_secret
+from storage.sessions.valkey_server import ensure_running
+
+Progress = Callable[[str, float], None]
+
+
+def silent(stage: str, done: float) -> None:
+    """Progress for nobody."""
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """Where the stores are, once they are ready. The secrets never appear in a repr."""
+
+    sessions_url: str
+    records_url: str
+    index_dir: Path
+    master_key: MasterKey = field(repr=False)
+    pepper: Pepper = field(repr=False)
+    token_keys: TokenKeys = field(repr=False)
+
+
+def check_home(home: Path) -> None:
+    """Makes the home; ConfigError where it cannot be written."""
+    probe = home / f".write-{os.getpid()}"
+    try:
+        home.mkdir(parents=True, exist_ok=True, mode=0o700)
+        probe.write_bytes(b"")
+        probe.unlink()
+    except OSError as error:
+        raise ConfigError(
+            str(home), f"cannot be written ({error.strerror}); set STRATA_HOME to a folder that you own"
+        ) from None
+
+
+def records_url(settings: StoreSettings) -> str:
+    if settings.records_url != "embedded":
+        return settings.records_url
+    return f"sqlite+aiosqlite:///{settings.home / 'data' / 'records.db'}"
+
+
+def sessions_url(settings: StoreSettings) -> str:
+    """The URL of the session tier; starts or re-attaches the bundled server where that is asked for."""
+    return ensure_running(settings.home) if settings.sessions_url == "bundled" else settings.sessions_url
+
+
+def _secret(settings: StoreSettings, reference: str | None, name: str, make: Callable[[], str]) -> str:
+    """The secret behind `reference`; without one, the home's own, made at the first start."""
+    if reference is None:
+        write_private(settings.home / "secrets" / name, make())
+        reference = f"file:{settings.home / 'secrets' / name}"
+    return read_secret(secret_reference(reference, settings.home))
+
+
+def _random_key() -> str:
+    return base64.b64encode(random_secrets.token_bytes(32)).decode()
+
+
+def read_secrets(settings: StoreSettings) -> tuple[MasterKey, Pepper, TokenKeys]:
+    given = settings.secrets
+    master = MasterKey.from_base64(_secret(settings, given.master_key, "master.key", _random_key))
+    pepper = Pepper(_secret(settings, given.pepper, "pepper.key", _random_key).encode())
+    references: dict[str, str | None] = dict(given.token_keys) if given.token_keys else {"k1": None}
+    signing = given.token_key_id or sorted(references)[-1]
+    if signing not in references:
+        raise ConfigError("secrets.token_key_id", f"`{signing}` is not one of secrets.token_keys")
+    keys = {kid: _secret(settings, reference, f"token-{kid}.key", _random_key) for kid, reference in references.items()}
+    return master, pepper, TokenKeys(keys, signing)
+
+
+def prepare_stores(settings: StoreSettings, progress: Progress = silent) -> Prepared:
+    """Everything but the model. Safe when several processes do it at once."""
+    check_home(settings.home)
+    (settings.home / "data").mkdir(exist_ok=True, mode=0o700)
+    master, pepper, token_keys = read_secrets(settings)
+    progress("session server", 0.0)
+    sessions = sessions_url(settings)
+    progress("records", 0.4)
+    records = records_url(settings)
+    migrate(records)
+    progress("tenants", 0.8)
+    if settings.tenants_dir is not None:
+        tenants = read_tenant_files(settings.tenants_dir)
+        asyncio.run(declare_all(records, tenants, settings.home, pepper))
+    progress("ready", 1.0)
+    return Prepared(sessions, records, settings.home / "index", master, pepper, token_keys)
+
+
+async def declare_all(url: str, tenants: list[TenantFile], home: Path, pepper: Pepper) -> dict[str, bool]:
+    """Tenant id -> whether anything changed."""
+    engine = create_engine(url)
+    try:
+        store = SqlTenants(engine)
+        return {tenant.id: await declare(store, tenant, home, pepper) for tenant in tenants}
+    finally:
+        await engine.dispose()

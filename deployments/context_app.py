@@ -1,0 +1,52 @@
+"""The `context` application: the hot path. The ingress deployment is the assembler; storage I/O runs in its process."""
+
+from contextlib import AsyncExitStack
+
+from fastapi import FastAPI
+from ray import serve
+from ray.serve import Application
+
+from deployments.bootstrap import prepare_stores
+from deployments.replica import embedder_of, open_services
+from deployments.settings import ContextArgs
+
+
+@serve.deployment(
+    ray_actor_options={"num_cpus": 0.3},
+    max_ongoing_requests=128,
+    max_queued_requests=512,
+    graceful_shutdown_timeout_s=5,
+    health_check_period_s=5,
+)
+@serve.ingress()
+class ContextAssembler:
+    """POST /v1/context. At most two handle calls a request: embed, rerank."""
+
+    async def __init__(self, args: ContextArgs) -> None:
+        self._args = args
+        self._resources = AsyncExitStack()
+
+    async def __serve_build_asgi_app__(self) -> FastAPI:
+        from deployments.edge.apps import context_app
+
+        services = await self._resources.enter_async_context(
+            open_services(
+                self._args.stores,
+                embedder_of(self._args.inference_app),
+                self._args.inference_app if self._args.rerank else None,
+            )
+        )
+        app = context_app(self._args.stores.deadlines.request_s)
+        app.state.services = services
+        return app
+
+    async def __del__(self) -> None:
+        await self._resources.aclose()
+
+    def check_health(self) -> None:
+        """That the loop runs this is the answer. No store is asked: an outage must not restart replicas (P40)."""
+
+
+def app(args: ContextArgs) -> Application:
+    prepare_stores(args.stores)
+    return ContextAssembler.bind(args)

@@ -1,0 +1,96 @@
+"""The `inference` application: models and nothing else. No route; reached by handles."""
+
+import asyncio
+from typing import Any
+
+from ray import serve
+from ray.serve import Application
+
+from deployments.settings import InferenceArgs
+from memory.calibration import ModelStatistics
+from memory.encoding import EncodedPassage, EncodedQuery, ModelCard, Passage
+from memory.errors import Unavailable
+from memory.ticket import Ticket
+from models.batching import BatchQueue
+from models.encoder import Encoder, EncoderSettings
+from models.reranker import Reranker, RerankerSettings
+from models.summarizer import Summarizer, SummarizerSettings
+
+
+@serve.deployment(
+    ray_actor_options={"num_cpus": 0.5},
+    max_ongoing_requests=256,
+    graceful_shutdown_timeout_s=5,
+    health_check_period_s=5,
+)
+class Embedder:
+    """Pooled and token vectors for the other applications. One device, one pull queue per replica."""
+
+    def __init__(self, settings: EncoderSettings) -> None:
+        self._encoder = Encoder.load(settings)
+        self._encoder.warm_up()
+        self._queue = BatchQueue(self._encoder, settings)
+
+    async def about(self) -> tuple[ModelCard, ModelStatistics]:
+        return self._encoder.card, self._encoder.statistics
+
+    async def queries(self, ticket: Ticket, texts: list[str]) -> list[EncodedQuery]:
+        """In the order given. Overloaded where the queue is full, DeadlineExceeded past the ticket's time."""
+        return await self._queue.queries(ticket, texts)
+
+    async def passages(self, ticket: Ticket, passages: list[Passage]) -> list[EncodedPassage]:
+        return await self._queue.passages(ticket, passages)
+
+    def check_health(self) -> None:
+        self._queue.check_health()
+
+
+@serve.deployment(
+    ray_actor_options={"num_cpus": 0.5}, max_ongoing_requests=64, graceful_shutdown_timeout_s=5, health_check_period_s=5
+)
+class RerankerDeployment:
+    """The last judge, where one is configured: a cross-encoder over (question, entry) pairs."""
+
+    def __init__(self, settings: RerankerSettings) -> None:
+        self._reranker = Reranker.load(settings)
+        self._lock = asyncio.Lock()
+
+    async def scores(self, ticket: Ticket, query: str, texts: list[str]) -> list[float]:
+        async with asyncio.timeout(ticket.timeout_s), self._lock:
+            return await asyncio.to_thread(self._reranker.scores, query, texts)
+
+
+@serve.deployment(
+    ray_actor_options={"num_cpus": 0.5}, max_ongoing_requests=16, graceful_shutdown_timeout_s=5, health_check_period_s=5
+)
+class SummarizerDeployment:
+    """Text from a causal model or an OpenAI-compatible endpoint. Proposes; never commits."""
+
+    def __init__(self, settings: SummarizerSettings) -> None:
+        self._summarizer = Summarizer.load(settings)
+
+    async def complete(self, ticket: Ticket, messages: list[dict[str, str]]) -> str:
+        return await self._summarizer.complete(messages, ticket.timeout_s)
+
+
+def app(args: InferenceArgs) -> Application:
+    """The Embedder at the root; the others hang from it, so that one application starts and stops them together."""
+    siblings: dict[str, Any] = {}
+    if args.reranker is not None:
+        siblings["reranker"] = RerankerDeployment.options(name="Reranker").bind(args.reranker)
+    if args.summarizer is not None:
+        siblings["summarizer"] = SummarizerDeployment.options(name="Summarizer").bind(args.summarizer)
+    if siblings:
+        return Roster.bind(Embedder.bind(args.embedder), siblings)
+    return Embedder.bind(args.embedder)
+
+
+@serve.deployment(ray_actor_options={"num_cpus": 0}, max_ongoing_requests=4, graceful_shutdown_timeout_s=1)
+class Roster:
+    """Holds the application's models together; nobody calls it."""
+
+    def __init__(self, embedder: Any, siblings: dict[str, Any]) -> None:
+        self._members = (embedder, *siblings.values())
+
+    async def __call__(self) -> None:
+        raise Unavailable("inference has no route")

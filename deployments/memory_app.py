@@ -1,0 +1,95 @@
+"""The `memory` application: every other route, and the Curator that keeps the index equal to SQL."""
+
+import asyncio
+import os
+import uuid
+from contextlib import AsyncExitStack
+
+from fastapi import FastAPI
+from ray import serve
+from ray.serve import Application
+from ray.serve.handle import DeploymentHandle
+
+from deployments.bootstrap import prepare_stores
+from deployments.curator import Curator
+from deployments.replica import embedder_of, open_services
+from deployments.settings import CuratorSettings, MemoryArgs, StoreSettings
+
+
+@serve.deployment(
+    ray_actor_options={"num_cpus": 0.3},
+    max_ongoing_requests=128,
+    max_queued_requests=512,
+    graceful_shutdown_timeout_s=5,
+    health_check_period_s=5,
+)
+@serve.ingress()
+class MemoryApi:
+    """Sessions, turns, state, memories, search, health."""
+
+    async def __init__(self, args: MemoryArgs, curator: DeploymentHandle) -> None:
+        self._args, self._curator = args, curator
+        self._resources = AsyncExitStack()
+
+    async def __serve_build_asgi_app__(self) -> FastAPI:
+        from deployments.edge.apps import memory_app
+
+        services = await self._resources.enter_async_context(
+            open_services(self._args.stores, embedder_of(self._args.inference_app))
+        )
+        services.wake_curator = self._wake
+        app = memory_app(self._args.stores.deadlines.request_s)
+        app.state.services = services
+        return app
+
+    def _wake(self) -> None:
+        """Tell the Curator that there is work; nobody waits for the answer, and a lost call is made good by its poll."""
+        self._curator.wake.remote()
+
+    async def __del__(self) -> None:
+        await self._resources.aclose()
+
+    def check_health(self) -> None:
+        """That the loop runs this is the answer. No store is asked: an outage must not restart replicas (P40)."""
+
+
+@serve.deployment(
+    name="Curator",
+    ray_actor_options={"num_cpus": 0.1},
+    max_ongoing_requests=64,
+    graceful_shutdown_timeout_s=5,
+    health_check_period_s=5,
+)
+class CuratorDeployment:
+    """Runs one Curator in the background of its replica."""
+
+    async def __init__(self, stores: StoreSettings, settings: CuratorSettings, inference_app: str) -> None:
+        self._resources = AsyncExitStack()
+        services = await self._resources.enter_async_context(open_services(stores, embedder_of(inference_app)))
+        self._curator = Curator(
+            f"{os.getpid()}-{uuid.uuid4().hex[:8]}",
+            services.records,
+            services.sessions,
+            services.index,
+            services.embedder,
+            settings,
+            services.clock,
+        )
+        self._task = asyncio.create_task(self._curator.run())
+
+    async def wake(self) -> None:
+        self._curator.wake()
+
+    def check_health(self) -> None:
+        """A worker that ended is a worker to restart."""
+        if self._task.done():
+            raise RuntimeError("the curator's loop has ended")
+
+    async def __del__(self) -> None:
+        self._task.cancel()
+        await self._resources.aclose()
+
+
+def app(args: MemoryArgs) -> Application:
+    prepare_stores(args.stores)
+    return MemoryApi.bind(args, CuratorDeployment.bind(args.stores, args.curator, args.inference_app))

@@ -1,0 +1,74 @@
+"""What the two HTTP applications have in common: opening the stores inside a replica, and closing them."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator
+
+from deployments.bootstrap import check_home, read_secrets, records_url, sessions_url
+from deployments.edge.authenticate import Authenticator
+from deployments.inference_client import EmbedderHandle, EmbeddingModel, RerankerHandle
+from deployments.policies import PolicyCache
+from deployments.services import Services, utc_now
+from deployments.settings import StoreSettings
+from storage.index.blind import BlindIndex, KeyRing
+from storage.index.local import LocalIndex
+from storage.records import SqlRecords, SqlTenants, check_schema, create_engine
+from storage.sessions.idempotency import RedisIdempotency
+from storage.sessions.rates import RequestRates
+from storage.sessions.redis_store import RedisSessions, connect
+
+MODEL_WAIT_S = 120.0
+
+
+async def wait_for_model(embedder: EmbeddingModel) -> None:
+    """The index is of one model: nothing is opened before the Embedder says which. Applications start in any order."""
+    async with asyncio.timeout(MODEL_WAIT_S):
+        while True:
+            with contextlib.suppress(Exception):
+                await embedder.card()
+                return
+            await asyncio.sleep(0.2)
+
+
+@contextlib.asynccontextmanager
+async def open_services(
+    settings: StoreSettings, embedder: EmbeddingModel, reranker_app: str | None = None
+) -> AsyncIterator[Services]:
+    """Every store, the policies' poll and the authenticator; all closed at the end. ConfigError where one is unfit."""
+    check_home(settings.home)
+    master, pepper, token_keys = await asyncio.to_thread(read_secrets, settings)
+    redis = connect(await asyncio.to_thread(sessions_url, settings), settings.deadlines.sessions_s)
+    engine = create_engine(records_url(settings), settings.deadlines.records_s)
+    await check_schema(engine)
+    await wait_for_model(embedder)
+    card = await embedder.card()
+    records, tenants = SqlRecords(engine), SqlTenants(engine)
+    local = LocalIndex(settings.home / "index", card.key, card.dimension, settings.deadlines.index_s)
+    policies = PolicyCache(tenants, settings.policy_poll_s)
+    authenticator = Authenticator(tenants, policies, token_keys, pepper, utc_now)
+    services = Services(
+        sessions=RedisSessions(redis, settings.deadlines.sessions_s),
+        idempotency=RedisIdempotency(redis, settings.deadlines.sessions_s),
+        records=records,
+        tenants=tenants,
+        index=BlindIndex(local, KeyRing(records, master)),
+        embedder=embedder,
+        policies=policies,
+        authenticator=authenticator,
+        rates=RequestRates(redis),
+        deadlines=settings.deadlines,
+        reranker=None if reranker_app is None else RerankerHandle(reranker_app),
+    )
+    poll = asyncio.create_task(policies.poll())
+    try:
+        yield services
+    finally:
+        poll.cancel()
+        await asyncio.gather(poll, return_exceptions=True)
+        await local.close()
+        await engine.dispose()
+        await redis.aclose()
+
+
+def embedder_of(app: str) -> EmbedderHandle:
+    return EmbedderHandle(app)

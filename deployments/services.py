@@ -1,0 +1,42 @@
+"""What a replica holds: the stores, the models' handles, policies. Built once, asynchronously, inside the replica."""
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from typing import TYPE_CHECKING
+
+from deployments.inference_client import EmbeddingModel, RerankingModel
+from deployments.policies import PolicyCache
+from deployments.settings import Deadlines
+from storage.index.blind import BlindIndex
+from storage.protocols import IdempotencyStore, RecordStore, SessionStore, TenantStore
+from storage.sessions.rates import RequestRates
+
+if TYPE_CHECKING:  # authenticate knows Services' parts, Services holds the authenticator
+    from deployments.edge.authenticate import Authenticator
+
+Clock = Callable[[], datetime]
+
+
+def utc_now() -> datetime:
+    return datetime.now(UTC)
+
+
+@dataclass(slots=True)
+class Services:
+    sessions: SessionStore
+    idempotency: IdempotencyStore
+    records: RecordStore
+    tenants: TenantStore
+    index: BlindIndex
+    embedder: EmbeddingModel
+    policies: PolicyCache
+    authenticator: "Authenticator"
+    rates: RequestRates
+    deadlines: Deadlines
+    reranker: RerankingModel | None = None
+    clock: Clock = utc_now
+    entropy: Callable[[int], bytes] = os.urandom
+    wake_curator: Callable[[], None] = lambda: None
