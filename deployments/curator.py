@@ -117,7 +117,9 @@ class Curator:
         for (item, memory), turns, keep, passage in zip(live, contexts, keep_tokens, encoded, strict=True):
             if not keep:
                 sealed = await self._index.seal_packed(item.scope, passage.tokens)
-                await self._records.store_tokens(system_scope(item.scope.tenant_id, item.scope.user_id), memory.id, card.key, memory.version, sealed)
+                await self._records.store_tokens(
+                    system_scope(item.scope.tenant_id, item.scope.user_id), memory.id, card.key, memory.version, sealed
+                )
             entry = PlainEntry(
                 memory.id,
                 memory.version,

@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 from collections.abc import AsyncIterator
 
+from deployments.background import Background
 from deployments.bootstrap import check_home, read_secrets, records_url, sessions_url
 from deployments.edge.authenticate import Authenticator
 from deployments.inference_client import EmbedderHandle, EmbeddingModel, RerankerHandle
@@ -57,12 +58,14 @@ async def open_services(
         authenticator=authenticator,
         rates=RequestRates(redis),
         deadlines=settings.deadlines,
+        background=Background(),
         reranker=None if reranker_app is None else RerankerHandle(reranker_app),
     )
     poll = asyncio.create_task(policies.poll())
     try:
         yield services
     finally:
+        await services.background.close()
         poll.cancel()
         await asyncio.gather(poll, return_exceptions=True)
         await local.close()

@@ -4,9 +4,9 @@ import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
-
 from typing import TYPE_CHECKING
 
+from deployments.background import Background
 from deployments.inference_client import EmbeddingModel, RerankingModel
 from deployments.policies import PolicyCache
 from deployments.settings import Deadlines
@@ -36,6 +36,7 @@ class Services:
     authenticator: "Authenticator"
     rates: RequestRates
     deadlines: Deadlines
+    background: Background
     reranker: RerankingModel | None = None
     clock: Clock = utc_now
     entropy: Callable[[int], bytes] = os.urandom

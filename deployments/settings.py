@@ -47,7 +47,9 @@ class StoreSettings(_Settings):
     """The three stores and the secrets around them."""
 
     home: Path = Field(default_factory=default_home)
-    sessions_url: str = Field(default="bundled", description="`bundled` (a Valkey on a local socket) or a redis:// URL.")
+    sessions_url: str = Field(
+        default="bundled", description="`bundled` (a Valkey on a local socket) or a redis:// URL."
+    )
     records_url: str = Field(default="embedded", description="`embedded` (SQLite under the home) or a SQLAlchemy URL.")
     index: Literal["local"] = "local"
     tenants_dir: Path | None = Field(default=None, description="Tenant files to declare at start (embedded tier).")
@@ -76,7 +78,9 @@ class CuratorSettings(_Settings):
     poll_s: float = Field(default=1.0, gt=0, le=60, description="How often to look for work that nobody announced.")
     batch: int = Field(default=32, ge=1, le=1000)
     lease_s: float = Field(default=30.0, gt=0, le=3600)
-    grace_s: float = Field(default=40.0, gt=0, le=3600, description="Longer than deadline + lease: when a delete is verified.")
+    grace_s: float = Field(
+        default=40.0, gt=0, le=3600, description="Longer than deadline + lease: when a delete is verified."
+    )
 
 
 class MemoryArgs(_Settings):

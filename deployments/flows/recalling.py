@@ -6,7 +6,8 @@ recent entries are the candidates, without SQL nothing is recalled. Never is a s
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import UTC, tzinfo
 
 from deployments.edge.authenticate import Caller
 from deployments.services import Services
@@ -14,7 +15,8 @@ from memory.encoding import EncodedQuery
 from memory.errors import StrataError
 from memory.ids import MemoryId
 from memory.late import unpack
-from memory.recall import Evidence, Question, Recalled, rank
+from memory.recall import Found, Question, Recalled
+from memory.recall import recall as judge
 from memory.terms import terms
 from memory.ticket import Ticket
 from storage.protocols import Filters, Hit, RecalledRow
@@ -27,6 +29,8 @@ FALLBACK = 200
 
 @dataclass(frozen=True, slots=True)
 class Recall:
+    """`rows` are the joined candidates by id: an entry's predecessor comes from there."""
+
     memories: tuple[Recalled, ...]
     rows: dict[MemoryId, RecalledRow]
     degraded: tuple[str, ...]
@@ -54,55 +58,69 @@ async def recall(
     preloaded: Sequence[MemoryId] = (),
     limit: int | None = None,
     threshold: float | None = None,
+    zone: tzinfo = UTC,
 ) -> Recall:
     """The caller's entries that this question needs, best first: at most `limit`, none under `threshold`."""
     policy = caller.policy.recall
+    chosen = {"limit": limit, "threshold": threshold}
+    policy = policy.model_copy(update={knob: value for knob, value in chosen.items() if value is not None})
     filters = filters or Filters(kinds=tuple(sorted(policy.kinds)))
+    if not question.strip():
+        return NOTHING
     degraded: list[str] = []
-    question_terms = tuple(terms(question))
     hits: dict[MemoryId, Hit] = {}
+    ids: list[MemoryId] = list(preloaded)
+    vector = None if encoded is None else encoded.pooled
     try:
         found = await svc.index.search(
-            caller.scope,
-            None if encoded is None else encoded.pooled,
-            question_terms,
-            policy.vector_candidates,
-            policy.keyword_candidates,
+            caller.scope, vector, terms(question), policy.vector_candidates, policy.keyword_candidates
         )
         hits = {hit.id: hit for hit in found}
-        index_up = True
     except StrataError:
         degraded.append("index")
-        index_up = False
     try:
-        ids = list(dict.fromkeys([*hits, *preloaded]))
-        if not index_up:
-            ids = list(dict.fromkeys([*ids, *(memory.id for memory in await svc.records.recent(caller.scope, FALLBACK))]))
-        card = await svc.embedder.card() if encoded is not None else None
-        rows = await svc.records.recall_rows(caller.scope, ids, filters, "" if card is None else card.key, UNINDEXED)
-        sealed = None if encoded is None else await svc.index.seal_question(caller.scope, encoded)
+        if degraded:
+            ids += [memory.id for memory in await svc.records.recent(caller.scope, FALLBACK)]
+        model_key, statistics, sealed = "", None, None
+        if encoded is not None:
+            model_key, statistics = (await svc.embedder.card()).key, await svc.embedder.statistics()
+            sealed = await svc.index.seal_question(caller.scope, encoded)
+        rows = await svc.records.recall_rows(
+            caller.scope, list(dict.fromkeys([*hits, *ids])), filters, model_key, UNINDEXED
+        )
     except StrataError:
         return Recall((), {}, (*degraded, "records"))
-    evidence = [_evidence(row, hits.get(row.memory.id)) for row in rows]
-    chosen = await asyncio.to_thread(
-        rank,
-        Question(question, question_terms, sealed),
-        evidence,
-        policy if limit is None else policy.model_copy(update={"limit": limit}),
-        await svc.embedder.statistics() if encoded is not None else None,
-        svc.clock(),
-        threshold=threshold,
-    )
-    return Recall(tuple(chosen), {row.memory.id: row for row in rows}, tuple(degraded))
+    candidates = [_found(row, hits.get(row.memory.id), bool(degraded)) for row in rows]
+    best = await asyncio.to_thread(judge, Question(question, sealed), candidates, policy, statistics, svc.clock(), zone)
+    return Recall(tuple(best), {row.memory.id: row for row in rows}, tuple(degraded))
 
 
-def _evidence(row: RecalledRow, hit: Hit | None) -> Evidence:
-    return Evidence(
+def _found(row: RecalledRow, hit: Hit | None, no_index: bool) -> Found:
+    return Found(
         memory=row.memory,
-        terms=tuple(terms(row.memory.content)),
         tokens=None if row.tokens is None else unpack(row.tokens),
         cosine=None if hit is None else hit.cosine,
         bm25=None if hit is None else hit.bm25,
+        unindexed=row.unindexed or no_index,
     )
 
 
+async def rerank(svc: Services, caller: Caller, question: str, found: Recall) -> Recall:
+    """The last judge, where the policy asks for it and one is configured: orders by its probability, and drops what it finds
+    irrelevant. Without it the fused order stands."""
+    if not caller.policy.recall.rerank or not found.memories:
+        return found
+    if svc.reranker is None:
+        return replace(found, degraded=(*found.degraded, "reranker"))
+    try:
+        ticket = Ticket(caller.scope.tenant_id, svc.deadlines.rerank_s)
+        scores = await svc.reranker.scores(ticket, question, [one.memory.content for one in found.memories])
+    except StrataError:
+        return replace(found, degraded=(*found.degraded, "reranker"))
+    judged = sorted(zip(scores, found.memories, strict=True), key=lambda pair: -pair[0])
+    kept = tuple(
+        replace(one, score=score, parts={**one.parts, "rerank": score})
+        for score, one in judged
+        if score >= caller.policy.recall.threshold
+    )
+    return replace(found, memories=kept)

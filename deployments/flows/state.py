@@ -22,7 +22,9 @@ async def patch_state(svc: Services, caller: Caller, patch: Mapping[str, Any], v
     for attempt in range(TRIES):
         current = await svc.sessions.state(caller.scope)
         if version is not None and version != current.version:
-            raise Conflict("The state has changed since that version; read it again and patch what is there now.", current.version)
+            raise Conflict(
+                "The state has changed since that version; read it again and patch what is there now.", current.version
+            )
         try:
             return await svc.sessions.put_state(caller.scope, patched(current, patch), current.version)
         except Conflict:

@@ -1,0 +1,98 @@
+"""The command line. Each command is a few lines here; what it does lives in its own module, imported when it is asked for."""
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from memory.errors import ConfigError
+
+app = typer.Typer(no_args_is_help=True, add_completion=False, help="Strata: the memory of other people's assistants.")
+tenants = typer.Typer(no_args_is_help=True, help="Tenants are declared by files (configs/tenants/*.yaml).")
+app.add_typer(tenants, name="tenants")
+console = Console()
+
+ROOT = Path(__file__).resolve().parents[2]
+ConfigFile = Annotated[Path, typer.Option("--config", "-c", help="The Serve file to run.")]
+Url = Annotated[str, typer.Option("--url", help="Where Strata answers.", envvar="STRATA_URL")]
+Key = Annotated[
+    str | None, typer.Option("--key", help="A tenant key; the demo tenant's by default.", envvar="STRATA_KEY")
+]
+LOCAL = ROOT / "configs" / "local.yaml"
+LOCAL_URL = "http://127.0.0.1:8700"
+
+
+@app.command()
+def up(
+    config: ConfigFile = LOCAL, timeout: Annotated[float, typer.Option(help="Seconds to wait until ready.")] = 180.0
+) -> None:
+    """Prepare what is missing, start everything, print how to try it. Ctrl-C stops all of it."""
+    from deployments.cli.up import run
+
+    raise typer.Exit(run(config, timeout, console))
+
+
+@app.command()
+def down() -> None:
+    """Stop a running Strata and its bundled session server."""
+    from deployments.cli.up import stop
+
+    raise typer.Exit(stop(console))
+
+
+@app.command()
+def status(url: Url = LOCAL_URL) -> None:
+    """What runs, and whether each part answers."""
+    from deployments.cli.look import status as look
+
+    raise typer.Exit(look(url, console))
+
+
+@app.command()
+def demo(url: Url = LOCAL_URL, key: Key = None) -> None:
+    """Play a bilingual dialogue of two sessions against the running service; 1 where memory did not do what it should."""
+    from deployments.cli.demo import play
+
+    raise typer.Exit(play(url, key, console))
+
+
+@app.command()
+def chat(url: Url = LOCAL_URL, key: Key = None, user: Annotated[str, typer.Option(help="Who speaks.")] = "me") -> None:
+    """Type turns; watch verdicts and the context that a model would get."""
+    from deployments.cli.chat import talk
+
+    raise typer.Exit(talk(url, key, user, console))
+
+
+@tenants.command("apply")
+def tenants_apply(config: ConfigFile = LOCAL, folder: Annotated[Path | None, typer.Option("--dir")] = None) -> None:
+    """Make the store equal to the files."""
+    from deployments.cli.tenants import apply
+
+    raise typer.Exit(apply(config, folder, console))
+
+
+@tenants.command("list")
+def tenants_list(config: ConfigFile = LOCAL) -> None:
+    """The tenants in the store."""
+    from deployments.cli.tenants import show
+
+    raise typer.Exit(show(config, console))
+
+
+@tenants.command("key")
+def tenants_key(tenant: str, config: ConfigFile = LOCAL, name: Annotated[str | None, typer.Option()] = None) -> None:
+    """Print a tenant's key, read through its reference."""
+    from deployments.cli.tenants import key
+
+    raise typer.Exit(key(config, tenant, name))
+
+
+def main() -> None:
+    try:
+        app()
+    except ConfigError as error:
+        Console(stderr=True).print(f"[red]strata:[/red] {error}", highlight=False, soft_wrap=True)
+        sys.exit(1)

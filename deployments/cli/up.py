@@ -1,0 +1,199 @@
+"""Start and stop: `serve run` on a prepared machine, watched until it is ready, stopped with everything that it started."""
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import httpx
+from rich.console import Console
+from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+from deployments.bootstrap import prepare_stores
+from deployments.serve_file import ServeFile, read_serve_file
+from memory.errors import ConfigError
+from models.prepare import prepare
+from storage.sessions import valkey_server
+
+STOP_S = 7.0
+"""How long Serve may take to stop by itself; the whole stop stays under 10 s."""
+
+RAY_ENVIRONMENT = {
+    "RAY_ADDRESS": "local",  # a stale address would hang the start for two minutes
+    "RAY_worker_niceness": "0",  # Ray nices workers to 15 by default
+    "RAY_SERVE_ENABLE_HA_PROXY": "1",  # about 1 ms of CPU a request instead of 8
+    "RAY_SERVE_THROUGHPUT_OPTIMIZED": "1",
+    "RAY_SERVE_DIRECT_INGRESS_MIN_DRAINING_PERIOD_S": "1",  # 30 s otherwise, at every stop
+    "RAY_USAGE_STATS_ENABLED": "0",
+    "OMP_NUM_THREADS": "1",
+    "OPENBLAS_NUM_THREADS": "1",
+    "TOKENIZERS_PARALLELISM": "false",
+}
+
+
+def run(config: Path, timeout_s: float, console: Console) -> int:
+    """Exit status. Returns when the service was asked to stop, or ended by itself (1)."""
+    file = read_serve_file(config)
+    url = f"http://{file.host}:{file.port}"
+    check_port(file.host, file.port, config)
+    prepare_everything(file, console)
+    home = file.stores.home
+    logs = home / "logs" / "serve.log"
+    logs.parent.mkdir(parents=True, exist_ok=True)
+    stopping = _Signals()
+    started = time.monotonic()
+    with logs.open("wb") as sink:
+        child = subprocess.Popen(  # noqa: S603 - our own interpreter and a checked file
+            [str(Path(sys.executable).with_name("serve")), "run", str(config.resolve())],
+            stdout=sink,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,  # Ctrl-C reaches us alone, and we stop it in order
+            env={**os.environ, **{key: os.environ.get(key, value) for key, value in RAY_ENVIRONMENT.items()}},
+            cwd=config.resolve().parents[1],
+        )
+    pid_file = home / "run" / "strata.pid"
+    pid_file.parent.mkdir(parents=True, exist_ok=True)
+    pid_file.write_text(str(os.getpid()))
+    try:
+        with console.status("Starting Serve ..."):
+            ready = _wait_ready(url, child, stopping, timeout_s)
+        if not ready:
+            if not stopping.asked:
+                console.print(f"[red]Strata did not become ready.[/red] The last lines of {logs}:", highlight=False)
+                console.print(_tail(logs), markup=False, highlight=False)
+            return 0 if stopping.asked else 1
+        _greet(url, file, time.monotonic() - started, console)
+        while child.poll() is None and not stopping.asked:
+            time.sleep(0.2)
+        if not stopping.asked:
+            console.print(f"[red]Serve ended by itself[/red]; see {logs}", highlight=False)
+        return 0 if stopping.asked else 1
+    finally:
+        with console.status("Stopping ..."):
+            _stop_serve(child)
+            if file.stores.sessions_url == "bundled":
+                valkey_server.stop(home)
+        pid_file.unlink(missing_ok=True)
+        console.print("Stopped.")
+
+
+class _Signals:
+    """Ctrl-C and SIGTERM ask; they do not interrupt what stops things in order."""
+
+    def __init__(self) -> None:
+        self.asked = False
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, self._ask)
+
+    def _ask(self, number: int, frame: object) -> None:
+        self.asked = True
+
+
+def check_port(host: str, port: int, config: Path) -> None:
+    """ConfigError where somebody else listens there already."""
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((host, port))
+        except OSError:
+            fix = f"port {port} on {host} is taken: run `strata down`, or set another http_options.port"
+            raise ConfigError(str(config), fix) from None
+
+
+def prepare_everything(file: ServeFile, console: Console) -> None:
+    """The model (once), stores, schema, tenants; with bars, because the first time takes a while."""
+    columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=console, transient=True) as bars:
+        model = bars.add_task("Embedding model", total=1.0)
+        prepare(
+            file.inference.embedder,
+            file.stores.home,
+            lambda stage, done: bars.update(model, description=stage, completed=done),
+        )
+        bars.update(model, completed=1.0)
+        stores = bars.add_task("Stores", total=1.0)
+        prepare_stores(
+            file.stores, lambda stage, done: bars.update(stores, description=f"Stores: {stage}", completed=done)
+        )
+
+
+def _wait_ready(url: str, child: subprocess.Popen[bytes], stopping: _Signals, timeout_s: float) -> bool:
+    """Ready means that every route is known: the proxy answers 404 to everything in its first seconds."""
+    deadline = time.monotonic() + timeout_s
+    with httpx.Client(base_url=url, timeout=2.0, trust_env=False) as client:
+        while time.monotonic() < deadline and child.poll() is None and not stopping.asked:
+            try:
+                if client.get("/readyz").status_code == 200 and client.post("/v1/context", json={}).status_code == 401:
+                    return True
+            except httpx.HTTPError:
+                pass
+            time.sleep(0.2)
+    return False
+
+
+def _greet(url: str, file: ServeFile, seconds: float, console: Console) -> None:
+    key_file = file.stores.home / "secrets" / "demo.key"
+    key = key_file.read_text().strip() if key_file.is_file() else "<a tenant key>"
+    console.print(
+        f"\n[bold green]Strata is ready[/bold green] at [bold]{url}[/bold] (in {seconds:.0f} s; docs at {url}/docs)"
+    )
+    console.print(f"Demo key: {key}\n", highlight=False)
+    console.print("Try it:", highlight=False)
+    bearer = "-H 'Content-Type: application/json' -H"
+    for line in (
+        f"TOKEN=$(curl -s {url}/v1/sessions {bearer} 'Authorization: Bearer {key}' -d '{{\"user_id\": \"ann\"}}'"
+        ' | python3 -c \'import json,sys; d=json.load(sys.stdin); print(d["token"], d["session_id"])\'); set -- $TOKEN',
+        f'curl -s {url}/v1/sessions/$2/turns {bearer} "Authorization: Bearer $1"'
+        ' -d \'{"turns": [{"role": "user", "content": "我对花生过敏。Please keep answers short."}]}\'',
+        f'curl -s {url}/v1/context {bearer} "Authorization: Bearer $1" -d \'{{"query": "推荐一道菜"}}\'',
+    ):
+        console.print(f"  {line}", markup=False, highlight=False, soft_wrap=True)
+    console.print("\nOr, in another shell: [bold]strata demo[/bold]. Ctrl-C stops everything.")
+
+
+def _stop_serve(child: subprocess.Popen[bytes]) -> None:
+    """SIGINT first: Serve drains and Ray goes down in order. Then, without mercy, its whole process group."""
+    if child.poll() is None:
+        child.send_signal(signal.SIGINT)
+        try:
+            child.wait(STOP_S)
+        except subprocess.TimeoutExpired:
+            pass
+    try:
+        os.killpg(child.pid, signal.SIGKILL)
+    except ProcessLookupError:
+        pass
+    child.wait(2.0)
+
+
+def _tail(path: Path, lines: int = 15) -> str:
+    return "\n".join(path.read_text("utf-8", "replace").splitlines()[-lines:])
+
+
+def stop(console: Console) -> int:
+    """For a Strata in another shell; 0 also where none runs."""
+    from deployments.settings import default_home
+
+    home = default_home()
+    pid_file = home / "run" / "strata.pid"
+    try:
+        pid = int(pid_file.read_text())
+        os.kill(pid, signal.SIGTERM)
+    except (FileNotFoundError, ValueError, ProcessLookupError):
+        valkey_server.stop(home)
+        pid_file.unlink(missing_ok=True)
+        console.print("Strata was not running.")
+        return 0
+    deadline = time.monotonic() + 12.0
+    while time.monotonic() < deadline:
+        try:
+            os.kill(pid, 0)
+        except ProcessLookupError:
+            console.print("Stopped.")
+            return 0
+        time.sleep(0.1)
+    console.print(f"[red]Process {pid} is still stopping.[/red]")
+    return 1
