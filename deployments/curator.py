@@ -19,7 +19,7 @@ from deployments.settings import CuratorSettings
 from memory.encoding import Passage
 from memory.entry import Memory
 from memory.errors import NotFound, StrataError
-from memory.remembering import context_text
+from memory.left_context import context_text
 from memory.scope import Scope, system_scope
 from memory.terms import terms
 from memory.ticket import Ticket

@@ -1,6 +1,7 @@
 """Tenants' policies, in memory: read once, then refreshed by a poll of their versions. Never read on the hot path."""
 
 import asyncio
+import contextlib
 from collections.abc import Callable
 from random import Random
 
@@ -47,10 +48,8 @@ class PolicyCache:
             for callback in self._changed:
                 callback(tenant_id)
             if tenant_id in versions:
-                try:
+                with contextlib.suppress(NotFound):
                     await self.tenant(tenant_id)
-                except NotFound:
-                    pass
 
     async def poll(self) -> None:
         """Refresh for ever; until cancelled."""

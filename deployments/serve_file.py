@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel
+from pydantic import BaseModel, ValidationError
 from ray.serve.schema import DeploymentSchema, HTTPOptionsSchema, ServeApplicationSchema, ServeDeploySchema
 
 from deployments.settings import ContextArgs, InferenceArgs, MemoryArgs, StoreSettings
@@ -52,8 +52,8 @@ def read_serve_file(path: Path) -> ServeFile:
         raise ConfigError(str(path), f"`applications`: {missing[0]} is missing")
     try:
         checked = ServeDeploySchema.model_validate(data)
-    except ValueError as error:
-        first = getattr(error, "errors", lambda: [{"loc": (), "msg": str(error)}])()[0]
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
         raise ConfigError(str(path), f"`{'.'.join(map(str, first['loc']))}`: {first['msg']}") from None
     inference, context, memory = (found[import_path] for import_path in ARGS)
     if context.stores != memory.stores:

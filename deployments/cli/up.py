@@ -1,5 +1,6 @@
 """Start and stop: `serve run` on a prepared machine, watched until it is ready, stopped with everything that it started."""
 
+import contextlib
 import os
 import signal
 import socket
@@ -158,14 +159,10 @@ def _stop_serve(child: subprocess.Popen[bytes]) -> None:
     """SIGINT first: Serve drains and Ray goes down in order. Then, without mercy, its whole process group."""
     if child.poll() is None:
         child.send_signal(signal.SIGINT)
-        try:
+        with contextlib.suppress(subprocess.TimeoutExpired):
             child.wait(STOP_S)
-        except subprocess.TimeoutExpired:
-            pass
-    try:
+    with contextlib.suppress(ProcessLookupError):
         os.killpg(child.pid, signal.SIGKILL)
-    except ProcessLookupError:
-        pass
     child.wait(2.0)
 
 

@@ -1,0 +1,141 @@
+"""Turns: append and learn, list, replace, take back."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from deployments.edge.authenticate import Caller
+from deployments.flows.remembering import Proposal, remember
+from deployments.services import Services
+from memory.errors import NotFound, Unavailable
+from memory.gate import judge
+from memory.ids import MemoryId, TurnId, derived_id
+from memory.left_context import context_turns
+from memory.turns import MemoryMode, NewTurn, Role, Turn
+from memory.verdict import Decision, Judgement, Verdict
+from storage.protocols import AuditEvent, Page, Retracted
+
+BEFORE = 12
+"""How many turns before the new ones are read: enough for an entry's left context."""
+
+
+@dataclass(frozen=True, slots=True)
+class Appended:
+    turns: tuple[Turn, ...]
+    verdicts: tuple[Verdict, ...]
+    degraded: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TurnChange:
+    turn: Turn | None
+    removed: tuple[TurnId, ...]
+    retracted: Retracted
+    verdicts: tuple[Verdict, ...] = ()
+    degraded: tuple[str, ...] = ()
+
+
+async def append_turns(svc: Services, caller: Caller, turns: Sequence[NewTurn], mode: MemoryMode) -> Appended:
+    """Appends in order, all or none; then learns from what the user said. A records tier that is away costs the learning, named in
+    `degraded`; the turns are kept."""
+    stored = await svc.sessions.append(caller.scope, turns, caller.policy.session.max_turns)
+    verdicts, degraded = await learn(svc, caller, stored, mode)
+    return Appended(stored, verdicts, degraded)
+
+
+async def learn(
+    svc: Services, caller: Caller, turns: Sequence[Turn], mode: MemoryMode
+) -> tuple[tuple[Verdict, ...], tuple[str, ...]]:
+    """Gate, then merge: verdicts in the order of the sentences."""
+    if mode is not MemoryMode.ON:
+        return (), ()
+    judged = [(turn, judge(turn, policy=caller.policy.gate)) for turn in turns]
+    if not any(judgement.accepted for _, judgements in judged for judgement in judgements):
+        return tuple(_rejected(one) for _, judgements in judged for one in judgements), ()
+    transcript = await svc.sessions.load(caller.scope, BEFORE + len(turns))
+    known = tuple(transcript.preloaded)
+    proposals: list[Proposal] = []
+    for turn, judgements in judged:
+        before = context_turns(transcript.turns, turn.seq)
+        for number, judgement in enumerate(judgements):
+            proposals.append(
+                Proposal(
+                    judgement=judgement,
+                    memory_id=MemoryId(derived_id("m", caller.scope.tenant_id, caller.scope.user, turn.id, str(number))),
+                    turn_id=turn.id,
+                    said_at=turn.at,
+                    context=before,
+                )
+            )
+    try:
+        outcome = await remember(svc, caller, proposals, near=known)
+    except Unavailable:
+        waiting = tuple(_put_off(one) for _, judgements in judged for one in judgements)
+        return waiting, ("records",)
+    return outcome.verdicts, outcome.degraded
+
+
+def _rejected(judgement: Judgement) -> Verdict:
+    return Verdict(judgement.text, Decision.REJECTED, judgement.reason)
+
+
+def _put_off(judgement: Judgement) -> Verdict:
+    """Accepted, but nowhere to write it: said so, never silently lost (P4)."""
+    if judgement.candidate is None:
+        return _rejected(judgement)
+    return Verdict(judgement.candidate.content, Decision.REJECTED, "records_unavailable", judgement.candidate.kind)
+
+
+async def list_turns(svc: Services, caller: Caller, limit: int, cursor: str | None) -> Page[Turn]:
+    return await svc.sessions.turns(caller.scope, limit, cursor)
+
+
+async def replace_turn(svc: Services, caller: Caller, turn_id: TurnId, turn: NewTurn, mode: MemoryMode) -> TurnChange:
+    """P31: the user edited or regenerated. What was learnt from the old wording, and from the turns after it, goes; what the new
+    wording says is learnt."""
+    doomed = await _from(svc, caller, turn_id)
+    retracted = await _retract(svc, caller, doomed, "turn_replaced")
+    replaced = await svc.sessions.replace_turn(caller.scope, turn_id, turn)
+    removed = tuple(old.id for old in replaced.removed)
+    late = await _retract(svc, caller, [gone for gone in removed if gone not in doomed], "turn_replaced")
+    verdicts, degraded = await learn(svc, caller, [] if replaced.turn is None else [replaced.turn], mode)
+    return TurnChange(replaced.turn, removed, _both(retracted, late), verdicts, degraded)
+
+
+async def remove_turn(svc: Services, caller: Caller, turn_id: TurnId | None) -> TurnChange:
+    """W7: that turn goes (None: what the user said last, and the answers to it), and what was learnt from it alone."""
+    doomed = [turn_id] if turn_id is not None else await _from(svc, caller, None)
+    retracted = await _retract(svc, caller, doomed, "turn_removed")
+    replaced = await svc.sessions.remove_turn(caller.scope, turn_id)
+    removed = tuple(old.id for old in replaced.removed)
+    late = await _retract(svc, caller, [gone for gone in removed if gone not in doomed], "turn_removed")
+    return TurnChange(None, removed, _both(retracted, late))
+
+
+async def _from(svc: Services, caller: Caller, turn_id: TurnId | None) -> list[TurnId]:
+    """The ids of that turn (None: the last user turn) and of those after it. NotFound("turn") where it is not there."""
+    snapshot = await svc.sessions.load(caller.scope, caller.policy.session.max_turns)
+    places = [
+        place
+        for place, turn in enumerate(snapshot.turns)
+        if (turn.role is Role.USER if turn_id is None else turn.id == turn_id)
+    ]
+    if not places:
+        raise NotFound("turn")
+    return [turn.id for turn in snapshot.turns[places[-1] :]]
+
+
+async def _retract(svc: Services, caller: Caller, turn_ids: Sequence[TurnId], reason: str) -> Retracted:
+    """Before the turns themselves go: a crash in between then forgets too early, never too little. Whatever another writer
+    appended meanwhile is retracted after."""
+    if not turn_ids:
+        return Retracted()
+    event = AuditEvent("retract", caller.actor, (), svc.clock(), caller.scope.session_id, reason)
+    retracted = await svc.records.retract_turns(caller.scope, turn_ids, event)
+    svc.wake_curator()
+    return retracted
+
+
+def _both(first: Retracted, second: Retracted) -> Retracted:
+    return Retracted(
+        first.deleted + second.deleted, first.restored + second.restored, first.changed + second.changed
+    )
