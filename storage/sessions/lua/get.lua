@@ -1,0 +1,4 @@
+if not exists() then
+  return false
+end
+return session(renew())

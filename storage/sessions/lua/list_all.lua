@@ -1,0 +1,1 @@
+return redis.call('ZRANGE', CREATED, 0, -1)

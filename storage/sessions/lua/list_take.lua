@@ -1,0 +1,5 @@
+-- ARGV: sessions
+for _, session in ipairs(ARGV) do
+  take(session)
+end
+return 1

@@ -1,0 +1,2 @@
+-- KEYS: the owner's key alone
+return redis.call('GET', KEYS[1])
