@@ -9,11 +9,17 @@ from decimal import Decimal
 
 import regex
 
-# fmt: off
-_UNITS = dict(zero=0, one=1, two=2, three=3, four=4, five=5, six=6, seven=7, eight=8, nine=9, ten=10, eleven=11, twelve=12,
-              thirteen=13, fourteen=14, fifteen=15, sixteen=16, seventeen=17, eighteen=18, nineteen=19)  # noqa: C408
-_TENS = dict(twenty=20, thirty=30, forty=40, fifty=50, sixty=60, seventy=70, eighty=80, ninety=90)  # noqa: C408
-# fmt: on
+
+def _counted(listed: str, start: int, step: int) -> dict[str, int]:
+    return {word: start + step * n for n, word in enumerate(listed.split())}
+
+
+_UNITS = _counted(
+    "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen eighteen nineteen",
+    0,
+    1,
+)
+_TENS = _counted("twenty thirty forty fifty sixty seventy eighty ninety", 20, 10)
 _SCALES = {"hundred": 100, "thousand": 1_000, "million": 1_000_000, "billion": 1_000_000_000}
 _WORD = "|".join([*_UNITS, *_TENS, *_SCALES])
 _DIGITS = {c: n for n, c in enumerate("零一二三四五六七八九")} | {"〇": 0, "两": 2}

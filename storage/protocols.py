@@ -403,6 +403,9 @@ class VectorIndex(Protocol):
     async def ids(self, scope: Scope, after: MemoryId | None, limit: int) -> list[MemoryId]:
         """The partition's ids in ascending order: the sweeper's walk."""
 
+    async def scrub(self, scope: Scope) -> None:
+        """After an erasure: what was removed is physically gone as far as the backend can see to it (local: file, free pages, log)."""
+
     async def drop_tenant(self, scope: Scope) -> None: ...
 
     async def ping(self) -> None: ...

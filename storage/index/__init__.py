@@ -1,0 +1,1 @@
+"""Indexes of vectors and words: derived from SQL, blind to what they hold, and rebuilt when lost."""
