@@ -1,0 +1,196 @@
+"""The embedding model: pooled vectors and token vectors of questions and passages.
+
+Pooled vectors are of a text alone, as such models were trained; they fetch candidates. Token vectors are of the text's own
+tokens, a passage's within its left context, centred by the model's mean; memory/late.py judges with them.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from memory.calibration import ModelStatistics
+from memory.encoding import EncodedPassage, EncodedQuery, ModelCard, Passage
+from memory.errors import ConfigError, Unavailable
+from memory.late import pack
+from models.card import PreparedModel, read_prepared
+from models.devices import probe_bfloat16
+from models.prepare import prepare
+from models.settings import EncoderSettings
+from models.transformer import TextModel, TokenSequence, load_network, load_tokenizer
+
+__all__ = ["Encoder", "EncoderSettings", "EncoderWork"]
+
+Item = str | Passage
+Encoded = EncodedQuery | EncodedPassage
+
+
+@dataclass(frozen=True, slots=True)
+class EncoderWork:
+    """One tokenized text. `alone` gives the pooled vector; `within` the token vectors, where that takes a pass of its own."""
+
+    kind: Literal["query", "passage"]
+    alone: TokenSequence
+    within: TokenSequence | None = None
+
+    @property
+    def tokens(self) -> int:
+        """What the device has to read for it."""
+        return len(self.alone.ids) + (len(self.within.ids) if self.within else 0)
+
+    @property
+    def sequences(self) -> list[TokenSequence]:
+        return [self.alone, self.within] if self.within else [self.alone]
+
+
+class Encoder:
+    """A prepared model on a device. `tokenize_*` may run in any thread; whatever runs the model, in one thread at a time."""
+
+    def __init__(self, prepared: PreparedModel, model: TextModel) -> None:
+        self.card: ModelCard = prepared.card
+        self.statistics: ModelStatistics = prepared.statistics
+        self.prepared = prepared
+        self.model = model
+        passage_mean, query_mean = torch.from_numpy(prepared.means).to(model.device)
+        self._means: dict[str, Tensor] = {"passage": passage_mean, "query": query_mean}
+
+    @classmethod
+    def load(cls, settings: EncoderSettings) -> "Encoder":
+        """Prepare the model if need be, load it, and choose its number format. Whatever is wrong with it is a ConfigError."""
+        folder = settings.folder or prepare(settings)
+        return cls.from_folder(folder, settings)
+
+    @classmethod
+    def from_folder(cls, folder: Path, settings: EncoderSettings) -> "Encoder":
+        """As `load`, of a folder that `prepare` has made."""
+        prepared = read_prepared(folder)
+        card = prepared.card
+        if settings.dimension not in (None, card.dimension):
+            raise ConfigError(
+                "encoder.dimension",
+                f"says {settings.dimension}, but {card.name} has {card.dimension}; correct it or name another model",
+            )
+        for name, wanted, has in (
+            ("query_prefix", settings.query_prefix, card.query_prefix),
+            ("passage_prefix", settings.passage_prefix, card.passage_prefix),
+        ):
+            if wanted not in (None, has):
+                raise ConfigError(
+                    f"encoder.{name}", f"differs from the one that {folder} was prepared with; leave out `folder`"
+                )
+        torch.set_num_threads(settings.threads)
+        model = TextModel(
+            load_tokenizer(prepared.source),
+            load_network(prepared.source),
+            max_tokens=card.max_tokens,
+            pooling=prepared.pooling,
+            device=settings.device,
+            batch_tokens=settings.batch_tokens,
+        )
+        encoder = cls(prepared, model)
+        try:
+            encoder._choose_dtype(settings.dtype)
+        except (RuntimeError, IndexError) as bad:  # weights and configuration that do not fit each other
+            raise ConfigError(str(folder), "does not run; delete this folder and start again") from bad
+        return encoder
+
+    def _choose_dtype(self, dtype: str) -> None:
+        if dtype == "bfloat16":
+            self.model.network.to(torch.bfloat16)
+        probe = self.model.tokenize(self.card.passage_prefix, [Passage(text) for text in _PROBE])
+
+        def pooled(network: nn.Module) -> Tensor:
+            self.model.network = network
+            return torch.cat([hidden.pooled for hidden in self.model.forward(probe)])
+
+        if dtype == "auto":
+            self.model.network = probe_bfloat16(self.model.network, pooled)
+        if pooled(self.model.network).shape[1] != self.card.dimension:
+            raise IndexError("dimension")
+
+    @property
+    def dtype(self) -> torch.dtype:
+        return next(self.model.network.parameters()).dtype
+
+    def warm_up(self) -> None:
+        """The first passes are slower than all others: run some before anybody waits."""
+        self.encode_queries([" ".join(_PROBE[:1])])
+        self.encode_passages([Passage(text, context=_PROBE[0]) for text in _PROBE])
+
+    def encode_queries(self, texts: Sequence[str]) -> list[EncodedQuery]:
+        """In order. A text without any token of its own (blank) has `tokens` of shape [0, dimension]."""
+        return [encoded for encoded in self.run(self.tokenize(texts)) if isinstance(encoded, EncodedQuery)]
+
+    def encode_passages(self, passages: Sequence[Passage]) -> list[EncodedPassage]:
+        """In order. A text without any token of its own (blank) has `tokens` of shape [0, dimension / 4]."""
+        return [encoded for encoded in self.run(self.tokenize(passages)) if isinstance(encoded, EncodedPassage)]
+
+    def tokenize(self, items: Sequence[Item]) -> list[EncoderWork]:
+        """Questions (str) and passages, in order, ready to run: the part that needs no device."""
+        queries = [i for i, item in enumerate(items) if isinstance(item, str)]
+        works: dict[int, EncoderWork] = {}
+        bare = [Passage(item) for item in items if isinstance(item, str)]
+        for i, sequence in zip(queries, self.model.tokenize(self.card.query_prefix, bare), strict=True):
+            works[i] = EncoderWork("query", sequence)
+        passages = {i: item for i, item in enumerate(items) if isinstance(item, Passage)}
+        alone = self.model.tokenize(self.card.passage_prefix, [Passage(p.text) for p in passages.values()])
+        for i, sequence in zip(passages, alone, strict=True):
+            works[i] = EncoderWork("passage", sequence)
+        told = {i: p for i, p in passages.items() if p.context.strip() and works[i].alone.own_count}
+        for i, within in zip(told, self.model.tokenize(self.card.passage_prefix, list(told.values())), strict=True):
+            if len(within.ids) > len(
+                works[i].alone.ids
+            ):  # else no context is left beside a text this long: one pass serves both
+                works[i] = EncoderWork("passage", works[i].alone, within)
+        return [works[i] for i in range(len(items))]
+
+    def run(self, works: Sequence[EncoderWork]) -> list[Encoded]:
+        """Run the model, questions and passages together, and answer in order. NaN out of the device is Unavailable."""
+        sequences = [sequence for work in works for sequence in work.sequences]
+        kinds = [work.kind for work in works for _ in work.sequences]
+        pooled: dict[int, NDArray[np.float32]] = {}
+        tokens: dict[int, NDArray[np.float32] | NDArray[np.uint8]] = {}
+        for hidden in self.model.forward(sequences):
+            counts = [sequences[row].own_count for row in hidden.rows]
+            vectors = hidden.pooled.cpu().numpy()
+            own = self._centre(hidden.own, [kinds[row] for row in hidden.rows], counts).cpu().numpy()
+            if not (np.isfinite(vectors).all() and np.isfinite(own).all()):
+                raise Unavailable("the embedding model")
+            ends = np.cumsum(counts)
+            for row, vector, end, count in zip(hidden.rows, vectors, ends, counts, strict=True):
+                pooled[row] = vector.copy()
+                mine = own[end - count : end]
+                tokens[row] = pack(mine) if kinds[row] == "passage" else mine.copy()
+        results: list[Encoded] = []
+        row = 0
+        for work in works:
+            last = row + len(work.sequences) - 1
+            if work.kind == "query":
+                results.append(EncodedQuery(pooled[row], tokens[row]))  # type: ignore[arg-type]
+            else:
+                results.append(EncodedPassage(pooled[row], tokens[last]))  # type: ignore[arg-type]
+            row = last + 1
+        return results
+
+    def _centre(self, own: Tensor, kinds: list[str], counts: list[int]) -> Tensor:
+        """Token vectors less their kind's mean, unit length. float32 [sum(counts), dimension]"""
+        means = torch.stack([self._means[kind] for kind in kinds])
+        repeats = torch.tensor(counts, device=own.device)
+        return nn.functional.normalize(own - means.repeat_interleave(repeats, dim=0), dim=-1)
+
+
+_PROBE = (
+    "The kettle is older than the house, and it still whistles.",
+    "这条巷子里的路灯坏了三个晚上，今天终于有人来修了。",
+    "A short one.",
+    "They measured the depth of the lake with a stone and a rope, and wrote the result on the wall of the mill.",
+    "下午四点开会。",
+    "我们把行李寄放在车站，然后沿着河边走了一个多小时，直到看见那座红色的塔。",
+    "Bread, cheese, two lemons and a box of matches.",
+    "如果明天风太大，渡轮就会停航，我们只好坐大巴绕路回去。",
+)
