@@ -1,0 +1,57 @@
+"""The audit (I2): appended, never changed; ids and actions, never content."""
+
+import secrets
+from collections.abc import Sequence
+from typing import Any
+
+from sqlalchemy import Connection, insert, select
+
+from memory.errors import NotFound
+from memory.scope import Scope
+from storage.protocols import AuditEvent, Receipt
+from storage.records.base import OnDatabase
+from storage.records.schema import audit, receipts
+
+
+def append_audit(connection: Connection, scope: Scope, events: Sequence[AuditEvent]) -> None:
+    """One row for each entry that an event names; one row for an event that names none."""
+    rows: list[dict[str, Any]] = []
+    for event in events:
+        event_id = secrets.token_hex(16)
+        rows += [
+            {
+                "tenant_id": scope.tenant_id,
+                "user_id": scope.user_id,
+                "event_id": event_id,
+                "at": event.at,
+                "action": event.action,
+                "actor": event.actor,
+                "memory_id": memory_id,
+                "session_id": event.session_id,
+                "reason": event.reason,
+            }
+            for memory_id in event.memory_ids or (None,)
+        ]
+    if rows:
+        connection.execute(insert(audit), rows)
+
+
+class Audit(OnDatabase):
+    async def audit(self, scope: Scope, events: Sequence[AuditEvent]) -> None:
+        """All of `events`, or none."""
+        if events:
+            await self._database.write(lambda connection: append_audit(connection, scope, events))
+
+    async def receipt(self, scope: Scope, receipt_id: str) -> Receipt:
+        """NotFound("receipt") where there is none of this tenant's (and user's, where the scope has one)."""
+        r = receipts.c
+        query = select(r.action, r.count.label("entries"), r.requested_at, r.records_at, r.completed_at).where(
+            r.tenant_id == scope.tenant_id, r.id == receipt_id
+        )
+        if scope.user_id is not None:
+            query = query.where(r.user_id == scope.user_id)
+        row = await self._database.read(lambda connection: connection.execute(query).first())
+        if row is None:
+            raise NotFound("receipt")
+        stores = {"records": row.records_at, "index": row.completed_at}
+        return Receipt(receipt_id, row.action, row.entries, row.requested_at, row.completed_at, stores)

@@ -1,0 +1,174 @@
+"""Bringing a database to this release's schema, and refusing to run on any other."""
+
+import asyncio
+import fcntl
+import hashlib
+import os
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any, TypeVar
+
+from alembic import command
+from alembic.config import Config
+from alembic.runtime.migration import MigrationContext
+from alembic.script import ScriptDirectory
+from sqlalchemy import URL, Connection, NullPool, inspect, text
+from sqlalchemy.exc import SQLAlchemyError
+from sqlalchemy.ext.asyncio import create_async_engine
+
+from memory.errors import ConfigError
+from storage.records.engine import Database, database_url
+from storage.records.sqlite import IMMEDIATE, sqlite_engine
+
+T = TypeVar("T")
+
+_POLL_S = 0.05
+_HERE = Path(__file__).parent / "migrations"
+
+
+def migrate(url: str, revision: str = "head", wait_s: float = 60.0) -> str:
+    """Upgrade the database at `url` to `revision` and return the revision that it has then. Replicas that start together take
+    turns: the first migrates, the others find it done. ConfigError where the lock is not free within `wait_s`, where the
+    database cannot be opened, or where it was made by a later release. Blocks; within an event loop, call it in a thread."""
+    return asyncio.run(_migrate(database_url(url), revision, wait_s))
+
+
+async def _migrate(parsed: URL, revision: str, wait_s: float) -> str:
+    async with _alone(parsed, wait_s):
+        await _run(parsed, lambda connection: _upgrade(connection, revision))
+        return await _run(parsed, _revision) or ""
+
+
+async def current_revision(engine: Database) -> str | None:
+    """The schema revision of a database; None where it has none yet."""
+    return await engine.read(_revision)
+
+
+def head_revision() -> str:
+    """The revision that this release needs."""
+    head = ScriptDirectory(str(_HERE)).get_current_head()
+    assert head is not None
+    return head
+
+
+async def check_schema(engine: Database) -> None:
+    """ConfigError unless the database has exactly the schema that this release needs: call it before serving."""
+    found, needed = await current_revision(engine), head_revision()
+    if found == needed:
+        return
+    where = engine.url.render_as_string(hide_password=True)
+    if found is not None and found not in _known():
+        raise ConfigError(where, f"its schema ({found}) is of a later release than this one ({needed}): upgrade Strata")
+    raise ConfigError(
+        where, f"its schema is {found or 'not there'}, this release needs {needed}: run `strata up`, which migrates it"
+    )
+
+
+def _known() -> set[str]:
+    return {script.revision for script in ScriptDirectory(str(_HERE)).walk_revisions()}
+
+
+def _upgrade(connection: Connection, revision: str) -> None:
+    found = _revision(connection)
+    if found is not None and found not in _known():
+        raise ConfigError("records", f"the schema ({found}) is of a later release than this one: upgrade Strata")
+    config = Config()
+    config.set_main_option("script_location", str(_HERE).replace("%", "%%"))
+    config.attributes["connection"] = connection
+    command.upgrade(config, revision)
+
+
+def _revision(connection: Connection) -> str | None:
+    if not inspect(connection).has_table("alembic_version"):
+        return None
+    return MigrationContext.configure(connection).get_current_revision()
+
+
+async def _run(url: URL, work: Callable[[Connection], T]) -> T:
+    try:
+        if url.get_backend_name() == "sqlite":
+            return await asyncio.to_thread(_run_sqlite, url, work)
+        engine = create_async_engine(url, poolclass=NullPool, hide_parameters=True)
+        try:
+            async with engine.begin() as connection:
+                return await connection.run_sync(work)
+        finally:
+            await engine.dispose()
+    except (SQLAlchemyError, OSError):
+        where = url.render_as_string(hide_password=True)
+        raise ConfigError(
+            where, "the database cannot be opened or written: check that it is there and allows it"
+        ) from None
+
+
+def _run_sqlite(url: URL, work: Callable[[Connection], T]) -> T:
+    engine = sqlite_engine(url, 1)
+    try:
+        with engine.connect() as connection:
+            writing = connection.execution_options(**{IMMEDIATE: True})
+            with writing.begin():  # SQLite's DDL is transactional: a migration that is killed leaves nothing
+                return work(writing)
+    finally:
+        engine.dispose()
+
+
+@asynccontextmanager
+async def _alone(url: URL, wait_s: float) -> AsyncIterator[None]:
+    """One migration at a time, over processes and machines. The lock goes with its holder, however that ends."""
+    held = _file_lock(url) if url.get_backend_name() == "sqlite" else _server_lock(url)
+    async with held as try_lock:
+        deadline = asyncio.get_running_loop().time() + wait_s
+        while not await try_lock():
+            if asyncio.get_running_loop().time() >= deadline:
+                raise ConfigError(
+                    "records", f"another migration is still running after {wait_s:.0f} s: wait for it or end it"
+                )
+            await asyncio.sleep(_POLL_S)
+        yield
+
+
+@asynccontextmanager
+async def _file_lock(url: URL) -> AsyncIterator[Callable[[], Any]]:
+    path = Path(f"{url.database}.migration.lock")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    except OSError:
+        raise ConfigError(str(path.parent), "this folder must be writable: it holds the records") from None
+
+    async def try_lock() -> bool:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+        return True
+
+    try:
+        yield try_lock
+    finally:
+        os.close(descriptor)  # releases the lock
+
+
+@asynccontextmanager
+async def _server_lock(url: URL) -> AsyncIterator[Callable[[], Any]]:
+    """An advisory lock of the session, on the name of the database."""
+    name = f"strata-{hashlib.blake2b((url.database or '').encode(), digest_size=8).hexdigest()}"
+    number = int.from_bytes(hashlib.blake2b(name.encode(), digest_size=7).digest(), "big")
+    if url.get_backend_name() == "postgresql":
+        statement = text("SELECT pg_try_advisory_lock(:number)").bindparams(number=number)
+    else:
+        statement = text("SELECT GET_LOCK(:name, 0)").bindparams(name=name)
+    engine = create_async_engine(url, poolclass=NullPool, hide_parameters=True)
+    try:
+        async with engine.connect() as connection:
+
+            async def try_lock() -> bool:
+                return bool((await connection.execute(statement)).scalar())
+
+            yield try_lock
+    except (SQLAlchemyError, OSError):
+        where = url.render_as_string(hide_password=True)
+        raise ConfigError(where, "the database cannot be reached: check that it is there and allows it") from None
+    finally:
+        await engine.dispose()
