@@ -1,0 +1,254 @@
+"""The one place where a Scope is made: from a verified credential, and from nothing else (I1, P20).
+
+What a request says about users and sessions only narrows that scope. A foreign user or session answers like one that does not
+exist.
+"""
+
+import hmac
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from functools import lru_cache
+from typing import Any, Protocol
+
+import structlog
+from starlette.requests import Request
+
+from deployments.edge.credentials import (
+    BAD_KEY,
+    BAD_TOKEN,
+    Pepper,
+    SessionClaims,
+    TokenKeys,
+    key_digest,
+    sign_token,
+    split_key,
+    verify_token,
+)
+from deployments.edge.facts import facts_of
+from memory.errors import DeadlineExceeded, Forbidden, InvalidInput, NotFound, StrataError, Unauthenticated, Unavailable
+from memory.ids import SessionId, TenantId, UserId, checked_id
+from memory.policy import Policy
+from memory.scope import Grant, Scope, system_scope
+from memory.turns import Session
+from storage.protocols import KeyRecord, TenantRecord, TenantStore
+
+log = structlog.get_logger(__name__)
+
+SESSION_GRANTS = frozenset({Grant.MEMORY})
+KEY_CACHE_SECONDS = 5.0
+KEY_STALE_SECONDS = 600.0
+KEY_CACHE_SIZE = 2048
+
+
+class Policies(Protocol):
+    """A tenant's record and policy from memory (deployments/policies.py)."""
+
+    async def tenant(self, tenant_id: TenantId) -> tuple[TenantRecord, Policy]: ...
+
+    def on_change(self, callback: Callable[[TenantId], None]) -> None: ...
+
+
+class TenantSuspended(Forbidden):
+    @property
+    def detail(self) -> str:
+        return "This tenant is suspended."
+
+
+class KeyRequired(Forbidden):
+    @property
+    def detail(self) -> str:
+        return "Only a tenant key may do this; a session token acts for its own session alone."
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """Who is asking, and by which rules. `actor` is what the audit names: `key:<id>` or `session:<id>`."""
+
+    scope: Scope
+    policy: Policy
+    actor: str
+    request_id: str
+    time_zone: str | None = None
+
+    @property
+    def by_session(self) -> bool:
+        return self.actor.startswith("session:")
+
+    def for_user(self, user_id: str | None) -> "Caller":
+        """Narrowed to one user. A token's user may be left out; a tenant key has to name one. Another's: NotFound("user")."""
+        if user_id is None:
+            if self.scope.user_id is None:
+                raise InvalidInput("user_id", "is required with a tenant key: which of your users is meant?")
+            return self
+        return replace(self, scope=self.scope.narrowed(user_id=UserId(checked_id(user_id, "user_id"))))
+
+    def for_session(self, session_id: str, owner: str | None = None) -> "Caller":
+        """Narrowed to one session, and to its owner where the scope names no user yet."""
+        session = SessionId(checked_id(session_id, "session_id"))
+        scope = self.scope.narrowed(session_id=session)
+        return replace(self, scope=scope if owner is None else scope.narrowed(user_id=UserId(owner)))
+
+
+@dataclass(frozen=True, slots=True)
+class _KnownKey:
+    record: KeyRecord
+    read_at: datetime
+
+
+class Authenticator:
+    """Verifies credentials. Key records are kept for seconds, longer only while the store is away (an outage of SQL must not end
+    sessions); a change of a tenant forgets its keys at once."""
+
+    def __init__(
+        self,
+        tenants: TenantStore,
+        policies: Policies,
+        token_keys: TokenKeys,
+        pepper: Pepper,
+        clock: Callable[[], datetime],
+        cache_seconds: float = KEY_CACHE_SECONDS,
+        cache_size: int = KEY_CACHE_SIZE,
+    ) -> None:
+        self._tenants, self._policies = tenants, policies
+        self._token_keys, self._pepper, self._clock = token_keys, pepper, clock
+        self._fresh = timedelta(seconds=cache_seconds)
+        self._stale = timedelta(seconds=KEY_STALE_SECONDS)
+        self._size = cache_size
+        self._known: OrderedDict[str, _KnownKey] = OrderedDict()
+        policies.on_change(self._forget)
+
+    async def authenticate(self, authorization: str | None, request_id: str) -> Caller:
+        """The caller behind an Authorization header. Unauthenticated, TenantSuspended, or Unavailable where nothing is known."""
+        if not authorization:
+            raise Unauthenticated("Send `Authorization: Bearer <tenant key or session token>`.")
+        kind, _, credential = authorization.partition(" ")
+        credential = credential.strip(" ")
+        if kind.lower() != "bearer":
+            raise Unauthenticated("The Authorization header must be `Bearer <tenant key or session token>`.")
+        if credential.startswith("sk_"):
+            return await self._by_key(credential, request_id)
+        if credential.startswith("st_"):
+            return await self._by_token(credential, request_id)
+        raise Unauthenticated("The credential is neither a tenant key (sk_…) nor a session token (st_…).")
+
+    def issue_token(self, caller: Caller, session: Session) -> tuple[str, datetime]:
+        """A token for `session`, and when it expires. Only the session's own tenant and user can get one."""
+        scope = caller.scope.narrowed(user_id=session.user_id, session_id=session.id)
+        now = self._clock()
+        expires_at = now + timedelta(seconds=caller.policy.session.token_seconds)
+        claims = SessionClaims(scope.tenant_id, scope.user, scope.session, expires_at, session.time_zone)
+        return sign_token(claims, self._token_keys, now), expires_at
+
+    async def _by_key(self, credential: str, request_id: str) -> Caller:
+        key_id, secret = split_key(credential)
+        digest = key_digest(secret, self._pepper)
+        record = await self._key(key_id)
+        # An unknown id costs the same comparison as a wrong secret.
+        matches = hmac.compare_digest(digest, record.digest if record is not None else bytes(len(digest)))
+        if record is None or not matches or (record.expires_at is not None and record.expires_at <= self._clock()):
+            raise Unauthenticated(BAD_KEY)
+        policy = await self._policy(record.tenant_id, BAD_KEY)
+        scope = Scope(record.tenant_id, grants=record.grants - {Grant.SYSTEM})
+        return Caller(scope, policy, f"key:{record.id}", request_id)
+
+    async def _by_token(self, credential: str, request_id: str) -> Caller:
+        claims = verify_token(credential, self._token_keys, self._clock())
+        policy = await self._policy(claims.tenant_id, BAD_TOKEN)
+        scope = Scope(claims.tenant_id, claims.user_id, claims.session_id, SESSION_GRANTS)
+        return Caller(scope, policy, f"session:{claims.session_id}", request_id, claims.time_zone)
+
+    async def _policy(self, tenant_id: TenantId, why: str) -> Policy:
+        try:
+            record, policy = await self._policies.tenant(tenant_id)
+        except NotFound:
+            raise Unauthenticated(why) from None
+        if record.suspended:
+            raise TenantSuspended("tenant")
+        return policy
+
+    async def _key(self, key_id: str) -> KeyRecord | None:
+        """Only found keys are kept: a flood of invented ids must not push out the real ones."""
+        now = self._clock()
+        known = self._known.get(key_id)
+        if known is not None and now - known.read_at < self._fresh:
+            return known.record
+        try:
+            record = await self._tenants.key(system_scope(), key_id)
+        except NotFound:
+            self._known.pop(key_id, None)
+            return None
+        except StrataError:
+            if known is not None and now - known.read_at < self._stale:
+                return known.record
+            raise
+        self._known[key_id] = _KnownKey(record, now)
+        self._known.move_to_end(key_id)
+        while len(self._known) > self._size:
+            self._known.popitem(last=False)
+        return record
+
+    def _forget(self, tenant_id: TenantId) -> None:
+        for key_id in [key_id for key_id, known in self._known.items() if known.record.tenant_id == tenant_id]:
+            del self._known[key_id]
+
+
+def services_of(request: Request) -> Any:
+    """The replica's services; Unavailable while they are still being opened."""
+    services = getattr(request.app.state, "services", None)
+    if services is None:
+        raise Unavailable("The service")
+    return services
+
+
+@dataclass(frozen=True)
+class Guard:
+    """What a route demands: a credential that carries `grant`, with `key_only` a tenant key. As a dependency it answers the Caller.
+
+    The route runs it before anything of the body is read; the dependency then finds the caller in the request's facts.
+    """
+
+    grant: Grant
+    key_only: bool = False
+
+    async def __call__(self, request: Request) -> Caller:
+        facts = facts_of(request.scope)
+        if facts.caller is not None:
+            return facts.caller
+        services = services_of(request)
+        given = request.headers.getlist("authorization")
+        if len(given) > 1:
+            raise Unauthenticated("Send one Authorization header.")
+        caller: Caller = await services.authenticator.authenticate(given[0] if given else None, facts.request_id)
+        facts.tenant_id = caller.scope.tenant_id
+        if self.key_only and caller.by_session:
+            raise KeyRequired("key")
+        caller.scope.require(self.grant)
+        await _count(services, caller)
+        facts.caller = caller
+        return caller
+
+
+async def _count(services: Any, caller: Caller) -> None:
+    """The tenant's request rate: Overloaded over it. Rates live with the sessions; while that store is away nothing is counted."""
+    try:
+        await services.rates.hit(caller.scope, caller.policy.quotas.requests_per_minute)
+    except (Unavailable, DeadlineExceeded):
+        log.warning("rates_unavailable")
+
+
+@lru_cache
+def caller_with(grant: Grant, key_only: bool = False) -> Guard:
+    """The dependency of a route that needs `grant`."""
+    return Guard(grant, key_only)
+
+
+async def session_caller(services: Any, caller: Caller, session_id: str) -> Caller:
+    """Narrowed to the session that a path or body names (P23): a token's own, or, for a tenant key, one of the tenant's, whose
+    owner the store knows. NotFound("session") otherwise."""
+    narrowed = caller.for_session(session_id)
+    if narrowed.scope.user_id is not None:
+        return narrowed
+    owner = await services.sessions.owner(narrowed.scope)
+    return caller.for_session(session_id, owner)

@@ -1,0 +1,43 @@
+"""What the routers' signatures share."""
+
+from typing import Annotated, Any
+
+from fastapi import Depends, Path, Request
+
+from deployments.edge.authenticate import Caller, caller_with, services_of, session_caller
+from memory.ids import MemoryId, SessionId, TurnId, checked_id
+from memory.scope import Grant
+
+Member = Annotated[Caller, Depends(caller_with(Grant.MEMORY))]
+"""A tenant key or a session token."""
+KeyHolder = Annotated[Caller, Depends(caller_with(Grant.MEMORY, key_only=True))]
+"""A tenant key only."""
+Svc = Annotated[Any, Depends(services_of)]
+
+_ID_SCHEMA = {"pattern": "^[A-Za-z0-9_-]{1,64}$"}
+
+
+def _session_id(session_id: Annotated[str, Path(json_schema_extra=_ID_SCHEMA)]) -> SessionId:
+    return SessionId(checked_id(session_id, "session_id"))
+
+
+def _turn_id(turn_id: Annotated[str, Path(json_schema_extra=_ID_SCHEMA)]) -> TurnId:
+    return TurnId(checked_id(turn_id, "turn_id"))
+
+
+def _memory_id(memory_id: Annotated[str, Path(json_schema_extra=_ID_SCHEMA)]) -> MemoryId:
+    return MemoryId(checked_id(memory_id, "memory_id"))
+
+
+TurnInPath = Annotated[TurnId, Depends(_turn_id)]
+MemoryInPath = Annotated[MemoryId, Depends(_memory_id)]
+
+
+async def _in_session(caller: Member, services: Svc, session_id: Annotated[SessionId, Depends(_session_id)]) -> Caller:
+    """The caller, narrowed to the session in the path and its user."""
+    return await session_caller(services, caller, session_id)
+
+
+InSession = Annotated[Caller, Depends(_in_session)]
+
+__all__ = ["InSession", "KeyHolder", "Member", "MemoryInPath", "Request", "Svc", "TurnInPath"]
