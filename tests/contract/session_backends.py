@@ -1,0 +1,72 @@
+"""The backends of the session tier that the contract suites run against, and small makers for their tests."""
+
+import os
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime, timedelta, timezone
+
+import pytest
+import pytest_asyncio
+
+from memory.ids import SessionId, TenantId, TurnId, UserId
+from memory.scope import Scope
+from memory.turns import NewTurn, Role, Session, Turn
+from storage.sessions.client import SessionClient
+from storage.sessions.redis_store import RedisSessions
+
+REDIS = os.environ.get(
+    "STRATA_TEST_REDIS"
+)  # any other server of the protocol, by its URL; test tenants have random ids
+BACKENDS = ["valkey", *(["redis"] if REDIS else [])]
+
+NOON = datetime(2026, 3, 1, 12, 0, 0, 123456, tzinfo=timezone(timedelta(hours=8)))
+
+
+@pytest.fixture(params=BACKENDS)
+def session_url(request: pytest.FixtureRequest) -> str:
+    return REDIS if request.param == "redis" else request.getfixturevalue("valkey")
+
+
+@pytest_asyncio.fixture
+async def session_client(session_url: str) -> AsyncIterator[SessionClient]:
+    # The machine that runs tests is busy, and deadlines have tests of their own.
+    client = SessionClient(session_url, deadline_s=10.0)
+    yield client
+    await client.aclose()
+
+
+@pytest.fixture
+def sessions(session_client: SessionClient) -> RedisSessions:
+    return RedisSessions(session_client)
+
+
+def scope(tenant: str, user: str | None = "alice", session: str | None = "s1") -> Scope:
+    return Scope(TenantId(tenant), user and UserId(user), session and SessionId(session))
+
+
+def session_of(scope: Scope, at: datetime = NOON, **about: object) -> Session:
+    return Session(scope.session, scope.user, created_at=at, expires_at=at, **about)
+
+
+async def opened(
+    store: RedisSessions, scope: Scope, *, ttl_s: int = 60, limit: int = 100, at: datetime = NOON
+) -> Scope:
+    await store.open(scope, session_of(scope, at), ttl_s, limit)
+    return scope
+
+
+def turn(id: str, content: str = "hello", role: Role = Role.USER, **about: object) -> NewTurn:
+    return NewTurn(TurnId(id), role, content, tokens=3, at=NOON, **about)
+
+
+def now() -> datetime:
+    return datetime.now(UTC)
+
+
+def contents(turns: object) -> list[str]:
+    return [turn.content for turn in turns]  # type: ignore[attr-defined]
+
+
+async def talk(store: RedisSessions, me: Scope, count: int = 6) -> tuple[Turn, ...]:
+    """The user and the assistant in turns: t0 (user), t1 (assistant), ..."""
+    roles = [Role.USER, Role.ASSISTANT]
+    return await store.append(me, [turn(f"t{n}", f"line {n}", roles[n % 2]) for n in range(count)], 100)
