@@ -15,7 +15,7 @@ from storage.protocols import AuditEvent, Receipt
 from storage.records.audit import append_audit
 from storage.records.base import OnDatabase, lock_user, owned, owner
 from storage.records.marks import mark_dirty
-from storage.records.rows import chunks, live
+from storage.records.rows import among, chunks, live
 from storage.records.schema import memories, memory_entities, memory_tokens, memory_turns, receipts, revisions
 
 _EMPTIED = (
@@ -80,7 +80,7 @@ def _named(connection: Connection, scope: Scope, ids: Sequence[str] | None) -> l
         return list(connection.scalars(select(m.id).where(live(scope)).order_by(m.id)))
     found: list[str] = []
     for piece in chunks(ids):
-        there = set(connection.scalars(select(m.id).where(live(scope), m.id.in_(piece))))
+        there = set(connection.scalars(select(m.id).where(among(scope, piece))))
         if len(there) < len(piece):
             raise NotFound("memory")
         found += piece
@@ -93,9 +93,7 @@ def _replaced_by(connection: Connection, scope: Scope, ids: Sequence[str]) -> li
     seen = set(ids)
     older: list[str] = []
     for piece in chunks(ids):
-        start = select(memories.c.supersedes.label("id")).where(
-            live(scope), memories.c.id.in_(piece), memories.c.supersedes.is_not(None)
-        )
+        start = select(memories.c.supersedes.label("id")).where(among(scope, piece), memories.c.supersedes.is_not(None))
         reached = start.cte("reached", recursive=True)
         further = select(chain.c.supersedes).join(reached, and_(live(scope, chain), chain.c.id == reached.c.id))
         reached = reached.union(further.where(chain.c.supersedes.is_not(None), chain.c.status == Status.OUTDATED.value))
@@ -118,7 +116,7 @@ def bury(connection: Connection, scope: Scope, ids: Sequence[str], now: datetime
     for piece in chunks(ids):
         connection.execute(
             update(memories)
-            .where(live(scope), m.id.in_(piece))
+            .where(among(scope, piece))
             .values(**dict.fromkeys(_EMPTIED), deleted_at=now, updated_at=now, receipt_id=receipt_id)
         )
         connection.execute(update(memories).where(live(scope), m.supersedes.in_(piece)).values(supersedes=None))

@@ -11,7 +11,7 @@ from memory.scope import Scope
 from storage.cursors import bad_cursor, encode_cursor, position_after
 from storage.protocols import Filters, Page
 from storage.records.base import OnDatabase, owned
-from storage.records.rows import columns, live, matching, to_memory
+from storage.records.rows import ENTRIES, live, matching, to_memory
 from storage.records.schema import memories, revisions
 
 _LISTING = "memories"
@@ -20,7 +20,7 @@ _LISTING = "memories"
 class Reads(OnDatabase):
     async def get(self, scope: Scope, memory_id: MemoryId) -> Memory:
         """The entry, whatever its status. NotFound("memory") where it is gone or another's."""
-        query = select(*columns(memories)).where(live(scope), memories.c.id == memory_id)
+        query = ENTRIES.where(live(scope), memories.c.id == memory_id)
         row = await self._database.read(lambda connection: connection.execute(query).first())
         if row is None:
             raise NotFound("memory")
@@ -28,7 +28,7 @@ class Reads(OnDatabase):
 
     async def page(self, scope: Scope, filters: Filters, limit: int, cursor: str | None) -> Page[Memory]:
         """Newest first; of any status unless the filters name one. InvalidInput("cursor") for a cursor that is another's."""
-        query = select(*columns(memories)).where(matching(scope, filters, default=None))
+        query = ENTRIES.where(matching(scope, filters, default=None))
         if cursor is not None:
             at, after = _place(position_after(_LISTING, scope, cursor))
             created = memories.c.created_at
@@ -64,8 +64,7 @@ class Reads(OnDatabase):
         """Active entries, most important and newest first: what recall falls back to without an index, and preloading."""
         m = memories.c
         query = (
-            select(*columns(memories))
-            .where(live(scope), m.status == Status.ACTIVE.value)
+            ENTRIES.where(live(scope), m.status == Status.ACTIVE.value)
             .order_by(desc(m.importance), desc(m.created_at), desc(m.id))
             .limit(limit)
         )

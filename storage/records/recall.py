@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from sqlalchemy import Connection, Select, and_, desc, select, union
+from sqlalchemy import ColumnElement, Connection, Select, and_, desc, select, union
 
 from memory.encoding import PackedTokens
 from memory.entry import Status
@@ -13,19 +13,29 @@ from memory.late import PER_BYTE
 from memory.scope import Scope
 from storage.protocols import Filters, RecalledRow
 from storage.records.base import OnDatabase, owned
-from storage.records.rows import FIELDS, chunks, columns, ids_where, live, matching, to_memory
+from storage.records.rows import FIELDS, among, chunks, columns, filter_terms, ids_where, live, to_memory, unsearched
 from storage.records.schema import dirty, memories, memory_tokens
 
 _PREDECESSOR = memories.alias("predecessor")
+_JOINED = select(
+    *columns(memories),
+    memory_tokens.c.tokens,
+    memory_tokens.c.dimension,
+    dirty.c.phase,
+    *columns(_PREDECESSOR, "predecessor_"),
+)
 
 
-def newest_unindexed(scope: Scope, condition: Any, limit: int) -> Select[Any]:
-    """Ids of the newest entries under `condition` whose present wording waits for the index. Last changed counts as newest: until
+def newest_unindexed(scope: Scope, conditions: Sequence[ColumnElement[bool]], limit: int) -> Select[Any]:
+    """Ids of the newest entries under `conditions` whose present wording waits for the index. Last changed counts as newest: until
     it is indexed again, a corrected entry is as invisible to a search as a new one."""
     inner = (
         select(memories.c.id)
-        .join(dirty, and_(dirty.c.tenant_id == memories.c.tenant_id, dirty.c.memory_id == memories.c.id))
-        .where(condition, owned(dirty, scope), dirty.c.phase == "apply")
+        .select_from(dirty)
+        .join(memories, and_(memories.c.tenant_id == dirty.c.tenant_id, memories.c.id == dirty.c.memory_id))
+        # From the few that wait to their rows, not from all of the user's rows to the few that wait.
+        .where(owned(dirty, scope), unsearched(memories.c.user_id) == dirty.c.user_id, dirty.c.phase == "apply")
+        .where(memories.c.deleted_at.is_(None), *conditions)
         .order_by(desc(memories.c.updated_at), desc(memories.c.id))
         .limit(limit)
         .subquery()  # MySQL takes no LIMIT in an arm of a UNION or IN that is not wrapped
@@ -39,9 +49,9 @@ class Recall(OnDatabase):
     ) -> list[RecalledRow]:
         """The live rows among `ids` that pass `filters`, plus up to `unindexed` of the newest that still wait for the index, in no
         order. Active ones, unless the filters name a status or a time. One statement (per 5,000 ids)."""
-        condition = matching(scope, filters, default=Status.ACTIVE)
+        conditions = filter_terms(scope, filters, default=Status.ACTIVE)
         pieces = chunks(ids)
-        first: list[Select[Any]] = [newest_unindexed(scope, condition, unindexed)] if unindexed > 0 else []
+        first: list[Select[Any]] = [newest_unindexed(scope, conditions, unindexed)] if unindexed > 0 else []
         if not pieces and not first:
             return []
 
@@ -50,7 +60,7 @@ class Recall(OnDatabase):
             for number, piece in enumerate(pieces or [[]]):
                 wanted = first if number == 0 else []
                 if piece:
-                    wanted = [*wanted, ids_where(and_(condition, memories.c.id.in_(piece)))]
+                    wanted = [*wanted, ids_where(and_(among(scope, piece), *conditions))]
                 for row in connection.execute(_joined(scope, wanted, model_key)):
                     recalled = _recalled(row)
                     found[recalled.memory.id] = recalled
@@ -63,8 +73,7 @@ def _joined(scope: Scope, wanted: Sequence[Select[Any]], model_key: str) -> Sele
     chosen = (union(*wanted) if len(wanted) > 1 else wanted[0]).subquery("chosen")
     m, t, p = memories.c, memory_tokens.c, _PREDECESSOR.c
     return (
-        select(*columns(memories), t.tokens, t.dimension, dirty.c.phase, *columns(_PREDECESSOR, "predecessor_"))
-        .select_from(chosen)
+        _JOINED.select_from(chosen)
         .join(memories, and_(live(scope), m.id == chosen.c.id))
         .outerjoin(
             memory_tokens,

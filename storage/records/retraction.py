@@ -16,7 +16,7 @@ from storage.records.audit import append_audit
 from storage.records.base import OnDatabase, lock_user, owned, owner
 from storage.records.deletion import bury
 from storage.records.marks import mark_dirty
-from storage.records.rows import chunks, columns, live, revision_row, to_memory, to_row
+from storage.records.rows import ENTRIES, among, chunks, live, revision_row, to_memory, to_row
 from storage.records.schema import memories, memory_tokens, memory_turns, revisions
 from storage.records.writes import replace_entities
 
@@ -84,8 +84,8 @@ def _restore(connection: Connection, scope: Scope, deleted: Sequence[str], now: 
     before: dict[str, str | None] = {}
     after: dict[str, str] = {}
     for piece in chunks(deleted):
-        held = connection.execute(select(m.id, m.supersedes).where(live(scope), m.id.in_(piece)))
-        before.update({new: old for new, old in held})
+        held = connection.execute(select(m.id, m.supersedes).where(among(scope, piece)))
+        before.update(dict(held.tuples().all()))
         later = select(m.supersedes, m.id).where(live(scope), m.supersedes.in_(piece))
         after.update({old: new for old, new in connection.execute(later) if new not in gone})
     restored = []
@@ -106,7 +106,7 @@ def _restore(connection: Connection, scope: Scope, deleted: Sequence[str], now: 
 
 def _reactivate(connection: Connection, scope: Scope, memory_id: str, now: datetime) -> bool:
     this = (live(scope), memories.c.id == memory_id, memories.c.status == Status.OUTDATED.value)
-    row = connection.execute(select(*columns(memories)).where(*this)).first()
+    row = connection.execute(ENTRIES.where(*this)).first()
     if row is None:
         return False
     memory = replace(to_memory(row), status=Status.ACTIVE, valid_to=None, updated_at=now)
@@ -121,7 +121,7 @@ def _let_go(
     """Take the turns out of an entry that stays."""
     t, m = memory_turns.c, memories.c
     mine = (live(scope), m.id == memory_id)
-    memory = to_memory(connection.execute(select(*columns(memories)).where(*mine)).one())
+    memory = to_memory(connection.execute(ENTRIES.where(*mine)).one())
     fingerprint: str | None = None
     if trace.sources:
         memory, fingerprint = _wording_without(connection, scope, memory, trace.sources, session_id)

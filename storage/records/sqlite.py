@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import orjson
 from sqlalchemy import URL, Engine, create_engine, event
 from sqlalchemy.engine import Connection
 from sqlalchemy.pool import QueuePool
@@ -37,11 +38,17 @@ def sqlite_engine(url: URL, connections: int) -> Engine:
         pool_size=connections,
         max_overflow=0,
         hide_parameters=True,
+        json_serializer=dump_json,
+        json_deserializer=orjson.loads,
         connect_args={"check_same_thread": False},
     )
     event.listen(engine, "connect", _on_connect)
     event.listen(engine, "begin", _on_begin)
     return engine
+
+
+def dump_json(value: Any) -> str:
+    return orjson.dumps(value, option=orjson.OPT_SORT_KEYS).decode()
 
 
 def _on_connect(connection: Any, _record: Any) -> None:

@@ -16,9 +16,10 @@ from storage.records.base import OnDatabase, lock_user, owned
 from storage.records.marks import mark_dirty
 from storage.records.recall import newest_unindexed
 from storage.records.rows import (
+    ENTRIES,
     KEPT_BY_TOUCH,
+    among,
     chunks,
-    columns,
     entity_rows,
     ids_where,
     live,
@@ -26,6 +27,7 @@ from storage.records.rows import (
     to_memory,
     to_row,
     turn_rows,
+    unsearched,
 )
 from storage.records.schema import memories, memory_entities, memory_turns, revisions
 from storage.records.types import digest
@@ -75,7 +77,7 @@ class Writes(OnDatabase):
             for piece in chunks(ids):
                 connection.execute(
                     update(memories)
-                    .where(live(scope), m.id.in_(piece))
+                    .where(among(scope, piece))
                     .values(access_count=m.access_count + 1, last_access_at=later)
                 )
 
@@ -86,7 +88,8 @@ class Writes(OnDatabase):
 def looked_up(connection: Connection, scope: Scope, lookup: Lookup) -> list[Memory]:
     """The union that `lookup` names, oldest first."""
     m = memories.c
-    current = and_(live(scope), m.status != Status.OUTDATED.value)
+    current_status = unsearched(m.status) != Status.OUTDATED.value
+    current = and_(live(scope), current_status)
     wanted: list[Select[Any]] = []
     if lookup.subjects:
         wanted.append(ids_where(and_(current, m.subject_digest.in_(sorted({digest(s) for s in lookup.subjects})))))
@@ -94,13 +97,13 @@ def looked_up(connection: Connection, scope: Scope, lookup: Lookup) -> list[Memo
         prints = sorted({digest(f) for f in lookup.fingerprints})
         wanted.append(ids_where(and_(current, m.fingerprint_digest.in_(prints))))
     if lookup.near:
-        wanted.append(ids_where(and_(live(scope), m.id.in_(list(dict.fromkeys(lookup.near))))))
+        wanted.append(ids_where(among(scope, list(dict.fromkeys(lookup.near)))))
     if lookup.unindexed > 0:
-        wanted.append(newest_unindexed(scope, current, lookup.unindexed))
+        wanted.append(newest_unindexed(scope, [current_status], lookup.unindexed))
     if not wanted:
         return []
     chosen = (union(*wanted) if len(wanted) > 1 else wanted[0]).subquery("chosen")
-    query = select(*columns(memories)).join(chosen, and_(live(scope), m.id == chosen.c.id)).order_by(m.created_at, m.id)
+    query = ENTRIES.join(chosen, and_(live(scope), m.id == chosen.c.id)).order_by(m.created_at, m.id)
     return [to_memory(row) for row in connection.execute(query)]
 
 
