@@ -7,7 +7,8 @@ from ray import serve
 from ray.serve import Application
 
 from deployments.bootstrap import prepare_stores
-from deployments.replica import embedder_of, open_services
+from deployments.inference_client import EmbedderHandle
+from deployments.replica import open_services
 from deployments.settings import ContextArgs
 
 
@@ -32,7 +33,7 @@ class ContextAssembler:
         services = await self._resources.enter_async_context(
             open_services(
                 self._args.stores,
-                embedder_of(self._args.inference_app),
+                EmbedderHandle(self._args.inference_app),
                 self._args.inference_app if self._args.rerank else None,
             )
         )

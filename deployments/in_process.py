@@ -5,15 +5,15 @@ from collections.abc import Sequence
 from memory.calibration import ModelStatistics
 from memory.encoding import EncodedPassage, EncodedQuery, ModelCard, Passage
 from memory.ticket import Ticket
-from models.batching import BatchQueue
-from models.encoder import Encoder, EncoderSettings
+from models.batching import EncoderQueue
+from models.encoder import Encoder
 
 
 class InProcessEmbedder:
     """An EmbeddingModel for tests, benchmarks and tools; one machine, one process."""
 
-    def __init__(self, encoder: Encoder, settings: EncoderSettings) -> None:
-        self._encoder, self._queue = encoder, BatchQueue(encoder, settings)
+    def __init__(self, encoder: Encoder) -> None:
+        self._encoder, self._queue = encoder, EncoderQueue(encoder)
 
     async def card(self) -> ModelCard:
         return self._encoder.card

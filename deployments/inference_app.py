@@ -11,10 +11,11 @@ from memory.calibration import ModelStatistics
 from memory.encoding import EncodedPassage, EncodedQuery, ModelCard, Passage
 from memory.errors import Unavailable
 from memory.ticket import Ticket
-from models.batching import BatchQueue
-from models.encoder import Encoder, EncoderSettings
-from models.reranker import Reranker, RerankerSettings
-from models.summarizer import Summarizer, SummarizerSettings
+from models.batching import EncoderQueue
+from models.encoder import Encoder
+from models.reranker import Reranker
+from models.settings import EncoderSettings, RerankerSettings, SummarizerSettings
+from models.summarizer import Summarizer
 
 
 @serve.deployment(
@@ -29,7 +30,7 @@ class Embedder:
     def __init__(self, settings: EncoderSettings) -> None:
         self._encoder = Encoder.load(settings)
         self._encoder.warm_up()
-        self._queue = BatchQueue(self._encoder, settings)
+        self._queue = EncoderQueue(self._encoder, settings.max_queue_items)
 
     async def about(self) -> tuple[ModelCard, ModelStatistics]:
         return self._encoder.card, self._encoder.statistics
@@ -42,7 +43,7 @@ class Embedder:
         return await self._queue.passages(ticket, passages)
 
     def check_health(self) -> None:
-        self._queue.check_health()
+        self._queue.check()
 
 
 @serve.deployment(

@@ -104,10 +104,12 @@ class EmbedderHandle:
         return (await self._known())[1]
 
     async def queries(self, ticket: Ticket, texts: Sequence[str]) -> list[EncodedQuery]:
-        return await self._remote.call("queries", ticket.timeout_s, ticket, list(texts))
+        answer: list[EncodedQuery] = await self._remote.call("queries", ticket.timeout_s, ticket, list(texts))
+        return answer
 
     async def passages(self, ticket: Ticket, passages: Sequence[Passage]) -> list[EncodedPassage]:
-        return await self._remote.call("passages", ticket.timeout_s, ticket, list(passages))
+        answer: list[EncodedPassage] = await self._remote.call("passages", ticket.timeout_s, ticket, list(passages))
+        return answer
 
 
 class RerankerHandle:
@@ -115,4 +117,5 @@ class RerankerHandle:
         self._remote = _Handle("Reranker", app, "reranker")
 
     async def scores(self, ticket: Ticket, query: str, texts: Sequence[str]) -> list[float]:
-        return await self._remote.call("scores", ticket.timeout_s, ticket, query, list(texts))
+        answer: list[float] = await self._remote.call("scores", ticket.timeout_s, ticket, query, list(texts))
+        return answer

@@ -4,6 +4,7 @@ import asyncio
 import os
 import uuid
 from contextlib import AsyncExitStack
+from typing import Any
 
 from fastapi import FastAPI
 from ray import serve
@@ -12,7 +13,8 @@ from ray.serve.handle import DeploymentHandle
 
 from deployments.bootstrap import prepare_stores
 from deployments.curator import Curator
-from deployments.replica import embedder_of, open_services
+from deployments.inference_client import EmbedderHandle
+from deployments.replica import open_services
 from deployments.settings import CuratorSettings, MemoryArgs, StoreSettings
 
 
@@ -27,7 +29,7 @@ from deployments.settings import CuratorSettings, MemoryArgs, StoreSettings
 class MemoryApi:
     """Sessions, turns, state, memories, search, health."""
 
-    async def __init__(self, args: MemoryArgs, curator: DeploymentHandle) -> None:
+    async def __init__(self, args: MemoryArgs, curator: DeploymentHandle[Any]) -> None:
         self._args, self._curator = args, curator
         self._resources = AsyncExitStack()
 
@@ -35,7 +37,7 @@ class MemoryApi:
         from deployments.edge.apps import memory_app
 
         services = await self._resources.enter_async_context(
-            open_services(self._args.stores, embedder_of(self._args.inference_app))
+            open_services(self._args.stores, EmbedderHandle(self._args.inference_app))
         )
         services.wake_curator = self._wake
         app = memory_app(self._args.stores.deadlines.request_s)
@@ -65,7 +67,7 @@ class CuratorDeployment:
 
     async def __init__(self, stores: StoreSettings, settings: CuratorSettings, inference_app: str) -> None:
         self._resources = AsyncExitStack()
-        services = await self._resources.enter_async_context(open_services(stores, embedder_of(inference_app)))
+        services = await self._resources.enter_async_context(open_services(stores, EmbedderHandle(inference_app)))
         self._curator = Curator(
             f"{os.getpid()}-{uuid.uuid4().hex[:8]}",
             services.records,

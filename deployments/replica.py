@@ -7,16 +7,17 @@ from collections.abc import AsyncIterator
 from deployments.background import Background
 from deployments.bootstrap import check_home, read_secrets, records_url, sessions_url
 from deployments.edge.authenticate import Authenticator
-from deployments.inference_client import EmbedderHandle, EmbeddingModel, RerankerHandle
+from deployments.inference_client import EmbeddingModel, RerankerHandle
 from deployments.policies import PolicyCache
 from deployments.services import Services, utc_now
 from deployments.settings import StoreSettings
 from storage.index.blind import BlindIndex, KeyRing
 from storage.index.local import LocalIndex
 from storage.records import SqlRecords, SqlTenants, check_schema, create_engine
+from storage.sessions.client import SessionClient
 from storage.sessions.idempotency import RedisIdempotency
 from storage.sessions.rates import RequestRates
-from storage.sessions.redis_store import RedisSessions, connect
+from storage.sessions.redis_store import RedisSessions
 
 MODEL_WAIT_S = 120.0
 
@@ -38,7 +39,7 @@ async def open_services(
     """Every store, the policies' poll and the authenticator; all closed at the end. ConfigError where one is unfit."""
     check_home(settings.home)
     master, pepper, token_keys = await asyncio.to_thread(read_secrets, settings)
-    redis = connect(await asyncio.to_thread(sessions_url, settings), settings.deadlines.sessions_s)
+    redis = SessionClient(await asyncio.to_thread(sessions_url, settings), deadline_s=settings.deadlines.sessions_s)
     engine = create_engine(records_url(settings), settings.deadlines.records_s)
     await check_schema(engine)
     await wait_for_model(embedder)
@@ -48,8 +49,8 @@ async def open_services(
     policies = PolicyCache(tenants, settings.policy_poll_s)
     authenticator = Authenticator(tenants, policies, token_keys, pepper, utc_now)
     services = Services(
-        sessions=RedisSessions(redis, settings.deadlines.sessions_s),
-        idempotency=RedisIdempotency(redis, settings.deadlines.sessions_s),
+        sessions=RedisSessions(redis),
+        idempotency=RedisIdempotency(redis),
         records=records,
         tenants=tenants,
         index=BlindIndex(local, KeyRing(records, master)),
@@ -68,10 +69,6 @@ async def open_services(
         await services.background.close()
         poll.cancel()
         await asyncio.gather(poll, return_exceptions=True)
-        await local.close()
+        local.close()
         await engine.dispose()
         await redis.aclose()
-
-
-def embedder_of(app: str) -> EmbedderHandle:
-    return EmbedderHandle(app)

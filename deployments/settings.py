@@ -3,24 +3,16 @@
 The stores' settings are shared by the `context` and `memory` applications: one block in the Serve file, used twice.
 """
 
-import os
 from pathlib import Path
 from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from models.encoder import EncoderSettings
-from models.reranker import RerankerSettings
-from models.summarizer import SummarizerSettings
+from models.settings import EncoderSettings, RerankerSettings, SummarizerSettings, strata_home
 
 
 class _Settings(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
-
-
-def default_home() -> Path:
-    """`$STRATA_HOME`, or ~/.cache/strata: models, embedded stores, generated secrets."""
-    return Path(os.environ.get("STRATA_HOME") or Path.home() / ".cache" / "strata")
 
 
 class SecretSettings(_Settings):
@@ -46,7 +38,7 @@ class Deadlines(_Settings):
 class StoreSettings(_Settings):
     """The three stores and the secrets around them."""
 
-    home: Path = Field(default_factory=default_home)
+    home: Path = Field(default_factory=strata_home)
     sessions_url: str = Field(
         default="bundled", description="`bundled` (a Valkey on a local socket) or a redis:// URL."
     )

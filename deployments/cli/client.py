@@ -5,15 +5,15 @@ from typing import Any
 
 import httpx
 
-from deployments.settings import default_home
 from memory.errors import ConfigError
+from models.settings import strata_home
 
 
 def demo_key(given: str | None) -> str:
     """The key that was given, else the one that `strata up` made for the demo tenant."""
     if given:
         return given
-    path: Path = default_home() / "secrets" / "demo.key"
+    path: Path = strata_home() / "secrets" / "demo.key"
     if not path.is_file():
         raise ConfigError("--key", f"no key given, and {path} is not there: start Strata with `strata up` first")
     return path.read_text().strip()

@@ -172,9 +172,9 @@ def _tail(path: Path, lines: int = 15) -> str:
 
 def stop(console: Console) -> int:
     """For a Strata in another shell; 0 also where none runs."""
-    from deployments.settings import default_home
+    from models.settings import strata_home
 
-    home = default_home()
+    home = strata_home()
     pid_file = home / "run" / "strata.pid"
     try:
         pid = int(pid_file.read_text())

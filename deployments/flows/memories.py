@@ -7,18 +7,20 @@ from typing import Any, Literal
 from zoneinfo import ZoneInfo
 
 from deployments.edge.authenticate import Caller
-from deployments.edge.requests import Found, NewMemory, SearchRequest
+from deployments.edge.requests import Found, FoundMemory, NewMemory, SearchRequest
 from deployments.flows.recalling import encode_question, recall, rerank
 from deployments.flows.remembering import Proposal, remember
 from deployments.services import Services
-from memory.entry import Candidate, Kind, Memory, Status
-from memory.errors import NotFound
+from memory.entry import Candidate, Kind, Memory, Revision, Status
+from memory.errors import InvalidInput, NotFound
 from memory.gate import judge_explicit
 from memory.ids import MemoryId
+from memory.recall import Recalled
 from memory.scope import Grant
 from memory.text import fingerprint, language
 from memory.verdict import Judgement, Reason, Verdict
-from storage.protocols import AuditEvent, Filters, Lookup, Page, Plan, Receipt, Revision, Update
+from storage.cursors import decode_cursor, encode_cursor
+from storage.protocols import AuditEvent, Filters, Lookup, Page, Plan, Receipt, Update
 
 
 async def create(
@@ -29,12 +31,10 @@ async def create(
         caller.scope.require(Grant.IMPORT)
     now = svc.clock()
     proposals: list[Proposal] = []
-    owners: list[int] = []
-    for number, entry in enumerate(entries):
+    for entry in entries:
         judgements = _judge(entry, caller, mode)
         for part, judgement in enumerate(judgements):
             memory_id = entry.id if part == 0 else MemoryId(f"{entry.id[:60]}-{part}")
-            owners.append(number)
             proposals.append(
                 Proposal(judgement, memory_id, None, entry.valid_from or now, context_text=entry.context or "")
             )
@@ -132,8 +132,9 @@ async def delete(svc: Services, caller: Caller, ids: Sequence[MemoryId] | None) 
 
 
 async def search(svc: Services, caller: Caller, request: SearchRequest) -> Found:
-    """Recall without assembly. `as_of` asks for what held then, outdated entries included."""
-    zone = ZoneInfo(caller.time_zone) if caller.time_zone else UTC
+    """Recall without assembly, paged. `as_of` asks for what held then, outdated entries included."""
+    size = caller.policy.recall.limit if request.k is None else request.k
+    start = 0 if request.cursor is None else _offset(caller, request.cursor)
     filters = Filters(
         kinds=request.kinds,
         status=None if request.as_of is not None else Status.ACTIVE,
@@ -148,9 +149,27 @@ async def search(svc: Services, caller: Caller, request: SearchRequest) -> Found
         request.query,
         encoded,
         filters=filters,
-        limit=request.k,
+        limit=start + size + 1,
         threshold=request.min_score,
-        zone=zone,
+        zone=ZoneInfo(caller.time_zone) if caller.time_zone else UTC,
     )
     found = await rerank(svc, caller, request.query, found)
-    return Found(found.memories, tuple(dict.fromkeys((*degraded, *found.degraded))))
+    page = found.memories[start : start + size]
+    more = len(found.memories) > start + size
+    return Found(
+        tuple(_hit(one, request.explain) for one in page),
+        tuple(dict.fromkeys((*degraded, *found.degraded))),
+        encode_cursor(caller.scope, str(start + size)) if more else None,
+    )
+
+
+def _hit(one: Recalled, explain: bool) -> FoundMemory:
+    parts = {**one.parts, "probability": one.probability} if explain else None
+    return FoundMemory(one.memory, one.score, one.why, parts)
+
+
+def _offset(caller: Caller, cursor: str) -> int:
+    position = decode_cursor(caller.scope, cursor)
+    if not position.isdecimal():
+        raise InvalidInput("cursor", "is not from this list; start again without one")
+    return int(position)

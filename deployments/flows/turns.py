@@ -1,9 +1,9 @@
 """Turns: append and learn, list, replace, take back."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from deployments.edge.authenticate import Caller
+from deployments.edge.requests import Appended, TurnChange
 from deployments.flows.remembering import Proposal, remember
 from deployments.services import Services
 from memory.errors import NotFound, Unavailable
@@ -16,22 +16,6 @@ from storage.protocols import AuditEvent, Page, Retracted
 
 BEFORE = 12
 """How many turns before the new ones are read: enough for an entry's left context."""
-
-
-@dataclass(frozen=True, slots=True)
-class Appended:
-    turns: tuple[Turn, ...]
-    verdicts: tuple[Verdict, ...]
-    degraded: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class TurnChange:
-    turn: Turn | None
-    removed: tuple[TurnId, ...]
-    retracted: Retracted
-    verdicts: tuple[Verdict, ...] = ()
-    degraded: tuple[str, ...] = ()
 
 
 async def append_turns(svc: Services, caller: Caller, turns: Sequence[NewTurn], mode: MemoryMode) -> Appended:
@@ -60,7 +44,9 @@ async def learn(
             proposals.append(
                 Proposal(
                     judgement=judgement,
-                    memory_id=MemoryId(derived_id("m", caller.scope.tenant_id, caller.scope.user, turn.id, str(number))),
+                    memory_id=MemoryId(
+                        derived_id("m", caller.scope.tenant_id, caller.scope.user, turn.id, str(number))
+                    ),
                     turn_id=turn.id,
                     said_at=turn.at,
                     context=before,
@@ -97,8 +83,8 @@ async def replace_turn(svc: Services, caller: Caller, turn_id: TurnId, turn: New
     replaced = await svc.sessions.replace_turn(caller.scope, turn_id, turn)
     removed = tuple(old.id for old in replaced.removed)
     late = await _retract(svc, caller, [gone for gone in removed if gone not in doomed], "turn_replaced")
-    verdicts, degraded = await learn(svc, caller, [] if replaced.turn is None else [replaced.turn], mode)
-    return TurnChange(replaced.turn, removed, _both(retracted, late), verdicts, degraded)
+    verdicts, _ = await learn(svc, caller, [] if replaced.turn is None else [replaced.turn], mode)
+    return TurnChange(replaced.turn, removed, _both(retracted, late), verdicts)
 
 
 async def remove_turn(svc: Services, caller: Caller, turn_id: TurnId | None) -> TurnChange:
@@ -136,6 +122,4 @@ async def _retract(svc: Services, caller: Caller, turn_ids: Sequence[TurnId], re
 
 
 def _both(first: Retracted, second: Retracted) -> Retracted:
-    return Retracted(
-        first.deleted + second.deleted, first.restored + second.restored, first.changed + second.changed
-    )
+    return Retracted(first.deleted + second.deleted, first.restored + second.restored, first.changed + second.changed)
