@@ -8,6 +8,7 @@ library's random generator. Golden values in the tests hold it: change the rule,
 """
 
 import hashlib
+import itertools
 import struct
 from base64 import b32encode
 from collections.abc import Iterator
@@ -45,11 +46,9 @@ def seal_term(term: str, key: bytes) -> str:
 
 def _stream(key: bytes, dimension: int) -> Iterator[bytes]:
     """Blocks of 64 bytes without end: BLAKE2b(dimension as 4 bytes, counter as 8 bytes, both little-endian; key)."""
-    counter = 0
-    while True:
+    for counter in itertools.count():
         message = dimension.to_bytes(4, "little") + counter.to_bytes(8, "little")
         yield hashlib.blake2b(message, key=key, digest_size=64, person=_VECTOR_USE).digest()
-        counter += 1
 
 
 def _words(blocks: Iterator[bytes]) -> Iterator[int]:

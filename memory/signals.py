@@ -25,7 +25,9 @@ _WORD = "|".join([*_UNITS, *_TENS, *_SCALES])
 _DIGITS = {c: n for n, c in enumerate("零一二三四五六七八九")} | {"〇": 0, "两": 2}
 _CHINESE_SCALES = {"十": 10, "百": 100, "千": 1_000, "万": 10_000, "亿": 100_000_000}
 _SUFFIXES = {"k": 1_000, "千": 1_000, "万": 10_000, "亿": 100_000_000}
-_MEASURES = "个只条名位岁年月日号天周点秒块元角毛斤克吨米里次遍杯瓶碗盘包盒本张台辆辆架部件套双对楼层室间家口人倍度期届页集章楼栋"
+_MEASURES = (
+    "个只条名位岁年月日号天周点秒块元角毛斤克吨米里次遍杯瓶碗盘包盒本张台辆架部件套双对楼层室间家口人倍度期届页集章楼栋"
+)
 
 _NUMBER = regex.compile(
     r"(?P<date>(?<![\w.])\d{4}[-/.]\d{1,2}[-/.]\d{1,2}(?![\d.]))|(?P<clock>(?<![\d:])\d{1,2}:\d{2}(?![\d:]))"
@@ -57,7 +59,7 @@ def _english(words: list[str]) -> int:
 def _chinese(numeral: str) -> int | None:
     """Digit by digit (二〇二六) or by scales (三千五); None for what only looks like a number (万一, 两三, 千万)."""
     if not any(c in _CHINESE_SCALES for c in numeral):
-        by_digits = len(numeral) > 2 or any(c in "零〇" for c in numeral)
+        by_digits = len(numeral) != 2 or any(c in "零〇" for c in numeral)
         return int("".join(str(_DIGITS[c]) for c in numeral)) if by_digits else None
     if len(numeral) > 1 and numeral[0] in "百千万亿":
         return None
@@ -70,7 +72,7 @@ def _chinese(numeral: str) -> int | None:
             continue
         scale = _CHINESE_SCALES[character]
         if scale >= 10_000:
-            total = (total + section + digit) * scale
+            total += (section + digit) * scale
             section = 0
         else:
             section += max(digit, 1) * scale

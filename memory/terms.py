@@ -41,6 +41,7 @@ _FUNCTION_CHARACTERS = frozenset(
     "的了是我你您他她它们在和与及或就都也还很把被给对从让这那哪什么怎吗呢吧啊呀嘛哦着过个地得之其请"  # Chinese
     "은는이가을를에의도로와과"  # Korean
 )
+_DENIALS = words_of("not don't doesn't didn't ne pas nicht kein keine no")
 _FUNCTION_WORDS = words_of(
     "a an the i me my mine we us our you your yours he him his she her hers it its they them their this that these those is am are was "
     "were be been being do does did done have has had having will would shall should can could may might must of to in on at by for "
@@ -54,16 +55,22 @@ def _script_language(word: str, latin: str) -> str:
     return next((name for low, high, name in _SCRIPT_LANGUAGE if low <= code <= high), latin)
 
 
+def _bare(word: str) -> str:
+    """Without accents, where the letter under them is Latin: "café" is looked for as "cafe", but й is not и nor が か."""
+    if word.isascii():
+        return word
+    letters = unicodedata.normalize("NFD", word)
+    kept = [c for i, c in enumerate(letters) if not (unicodedata.combining(c) and i and letters[i - 1].isascii())]
+    return unicodedata.normalize("NFC", "".join(kept))
+
+
 @lru_cache(maxsize=65_536)
 def _stem(word: str, code: str) -> str:
     # a stemmer keeps state between calls: one per call is what makes this safe in threads
-    stem = str(snowballstemmer.stemmer(_STEMMED[code]).stemWord(word)) if code in _STEMMED else word
-    if stem.isascii():
-        return stem
-    # accents go after stemming, which needs them; only where the letter under them is Latin
-    letters = unicodedata.normalize("NFD", stem)
-    kept = [c for i, c in enumerate(letters) if not (unicodedata.combining(c) and i and letters[i - 1].isascii())]
-    return unicodedata.normalize("NFC", "".join(kept))
+    stemmer = snowballstemmer.stemmer(_STEMMED[code])
+    return _bare(
+        str(stemmer.stemWord(_bare(word) if code == "en" else word))
+    )  # other languages' rules need the accents
 
 
 def _word_terms(word: str, latin: str, drop: frozenset[str]) -> Iterator[str]:
@@ -96,7 +103,7 @@ def _analyse(text: str, drop: frozenset[str]) -> Iterator[str]:
     latin = language(text)
     latin = latin if latin in ("fr", "de", "es") else "en"
     if drop:
-        drop |= FUNCTION_WORDS_OF[latin]
+        drop |= FUNCTION_WORDS_OF[latin] - _DENIALS
     for token in _TOKEN.finditer(folded):
         found = token.group()
         match token.lastgroup:
@@ -122,5 +129,5 @@ def terms(text: str) -> list[str]:
 
 
 def content_terms(text: str) -> list[str]:
-    """`terms` without function words (the, my, 的, 我们, は): for comparing what two texts are about."""
+    """`terms` without function words (the, my, 的, 我们, は), denials kept: for comparing what two texts are about."""
     return list(_analyse(text, _FUNCTION_WORDS))

@@ -19,6 +19,7 @@ import apsw
 
 from memory.errors import ConfigError, DeadlineExceeded, Overloaded, Unavailable
 from memory.ids import MemoryId
+from memory.lexical import CONTEXT_WEIGHT
 from memory.scope import Scope
 from storage.index import partition
 from storage.index.checks import checked_entries, checked_limit, checked_query
@@ -85,7 +86,7 @@ class LocalIndex:
         queue: int = 256,
         cache_bytes: int = 128 << 20,
         open_files: int = 64,
-        context_weight: float = 0.5,
+        context_weight: float = CONTEXT_WEIGHT,
     ) -> None:
         self._directory, self._model_key, self._dimension = directory, model_key, dimension
         self._deadline_s, self._context_weight = deadline_s, context_weight
