@@ -248,7 +248,7 @@ async def session_caller(services: Any, caller: Caller, session_id: str) -> Call
     """Narrowed to the session that a path or body names (P23): a token's own, or, for a tenant key, one of the tenant's, whose
     owner the store knows. NotFound("session") otherwise."""
     narrowed = caller.for_session(session_id)
-    if narrowed.scope.user_id is not None:
+    if caller.by_session:
         return narrowed
     owner = await services.sessions.owner(narrowed.scope)
-    return caller.for_session(session_id, owner)
+    return narrowed.for_session(session_id, owner)

@@ -103,6 +103,6 @@ class TurnChange:
 
     turn: Turn | None
     removed: tuple[TurnId, ...] = ()
-    retracted: Retracted = Retracted()
+    retracted: Retracted = field(default_factory=Retracted)
     verdicts: tuple[Verdict, ...] = ()
     degraded: tuple[str, ...] = ()
