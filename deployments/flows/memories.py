@@ -7,7 +7,7 @@ from typing import Any, Literal
 from zoneinfo import ZoneInfo
 
 from deployments.edge.authenticate import Caller
-from deployments.edge.requests import Found, FoundMemory, NewMemory, SearchRequest
+from deployments.edge.requests import Found, NewMemory, SearchRequest
 from deployments.flows.recalling import encode_question, recall, rerank
 from deployments.flows.remembering import Proposal, remember
 from deployments.services import Services
@@ -15,7 +15,6 @@ from memory.entry import Candidate, Kind, Memory, Revision, Status
 from memory.errors import InvalidInput, NotFound
 from memory.gate import judge_explicit
 from memory.ids import MemoryId
-from memory.recall import Recalled
 from memory.scope import Grant
 from memory.text import fingerprint, language
 from memory.verdict import Judgement, Reason, Verdict
@@ -157,15 +156,10 @@ async def search(svc: Services, caller: Caller, request: SearchRequest) -> Found
     page = found.memories[start : start + size]
     more = len(found.memories) > start + size
     return Found(
-        tuple(_hit(one, request.explain) for one in page),
+        page,
         tuple(dict.fromkeys((*degraded, *found.degraded))),
         encode_cursor(caller.scope, str(start + size)) if more else None,
     )
-
-
-def _hit(one: Recalled, explain: bool) -> FoundMemory:
-    parts = {**one.parts, "probability": one.probability} if explain else None
-    return FoundMemory(one.memory, one.score, one.why, parts)
 
 
 def _offset(caller: Caller, cursor: str) -> int:

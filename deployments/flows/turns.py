@@ -6,7 +6,7 @@ from deployments.edge.authenticate import Caller
 from deployments.edge.requests import Appended, TurnChange
 from deployments.flows.remembering import Proposal, remember
 from deployments.services import Services
-from memory.errors import NotFound, Unavailable
+from memory.errors import DeadlineExceeded, NotFound, Overloaded, Unavailable
 from memory.gate import judge
 from memory.ids import MemoryId, TurnId, derived_id
 from memory.left_context import context_turns
@@ -36,7 +36,6 @@ async def learn(
     if not any(judgement.accepted for _, judgements in judged for judgement in judgements):
         return tuple(_rejected(one) for _, judgements in judged for one in judgements), ()
     transcript = await svc.sessions.load(caller.scope, BEFORE + len(turns))
-    known = tuple(transcript.preloaded)
     proposals: list[Proposal] = []
     for turn, judgements in judged:
         before = context_turns(transcript.turns, turn.seq)
@@ -53,10 +52,11 @@ async def learn(
                 )
             )
     try:
-        outcome = await remember(svc, caller, proposals, near=known)
-    except Unavailable:
-        waiting = tuple(_put_off(one) for _, judgements in judged for one in judgements)
-        return waiting, ("records",)
+        outcome = await remember(svc, caller, proposals)
+    except (Unavailable, DeadlineExceeded):
+        return tuple(_not_kept(one, "records_unavailable") for _, ones in judged for one in ones), ("records",)
+    except Overloaded:
+        return tuple(_not_kept(one, "over_quota") for _, ones in judged for one in ones), ()
     return outcome.verdicts, outcome.degraded
 
 
@@ -64,11 +64,11 @@ def _rejected(judgement: Judgement) -> Verdict:
     return Verdict(judgement.text, Decision.REJECTED, judgement.reason)
 
 
-def _put_off(judgement: Judgement) -> Verdict:
-    """Accepted, but nowhere to write it: said so, never silently lost (P4)."""
+def _not_kept(judgement: Judgement, reason: str) -> Verdict:
+    """Accepted, but it could not be written: said so, never silently lost (P4)."""
     if judgement.candidate is None:
         return _rejected(judgement)
-    return Verdict(judgement.candidate.content, Decision.REJECTED, "records_unavailable", judgement.candidate.kind)
+    return Verdict(judgement.candidate.content, Decision.REJECTED, reason, judgement.candidate.kind)
 
 
 async def list_turns(svc: Services, caller: Caller, limit: int, cursor: str | None) -> Page[Turn]:
@@ -83,8 +83,8 @@ async def replace_turn(svc: Services, caller: Caller, turn_id: TurnId, turn: New
     replaced = await svc.sessions.replace_turn(caller.scope, turn_id, turn)
     removed = tuple(old.id for old in replaced.removed)
     late = await _retract(svc, caller, [gone for gone in removed if gone not in doomed], "turn_replaced")
-    verdicts, _ = await learn(svc, caller, [] if replaced.turn is None else [replaced.turn], mode)
-    return TurnChange(replaced.turn, removed, _both(retracted, late), verdicts)
+    verdicts, degraded = await learn(svc, caller, [] if replaced.turn is None else [replaced.turn], mode)
+    return TurnChange(replaced.turn, removed, _both(retracted, late), verdicts, degraded)
 
 
 async def remove_turn(svc: Services, caller: Caller, turn_id: TurnId | None) -> TurnChange:

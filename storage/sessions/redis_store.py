@@ -162,6 +162,17 @@ class RedisSessions:
             return Page(tuple(found))
         return Page(tuple(found[:limit]), encode_cursor(scope, f"turns:{found[limit - 1].seq}"))
 
+    async def peek(self, scope: Scope, turn_ids: Sequence[TurnId]) -> tuple[Turn, ...]:
+        """Those of the turns that are still kept, oldest first. A worker's look: nothing is renewed."""
+        wanted = list(dict.fromkeys(turn_ids))[:_MAX_PAGE]
+        if not wanted:
+            return ()
+        async with self._client.deadline():
+            (reply,) = await self._client.run(Call("read_turns", session_keys(scope), wanted), repeat=True)
+        if reply is None:
+            raise NotFound("session")
+        return tuple(sorted(decode_turns(reply), key=lambda turn: turn.seq))
+
     async def load(self, scope: Scope, last_turns: int) -> SessionSnapshot:
         session, turns, (state, version, preloaded) = await self._use(scope, "load", last_turns, repeat=True)
         return SessionSnapshot(
