@@ -11,12 +11,12 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
 from sqlalchemy import URL, Connection, make_url
-from sqlalchemy.exc import ArgumentError, DBAPIError, IntegrityError, SQLAlchemyError
+from sqlalchemy.exc import ArgumentError, DBAPIError, IntegrityError, SQLAlchemyError, StatementError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 from sqlalchemy.ext.asyncio import create_async_engine
 from tenacity import AsyncRetrying, RetryCallState, stop_after_delay, wait_random_exponential
 
-from memory.errors import ConfigError, Conflict, DeadlineExceeded, Overloaded, StrataError, Unavailable
+from memory.errors import ConfigError, Conflict, DeadlineExceeded, InvalidInput, Overloaded, StrataError, Unavailable
 from storage.records.sqlite import IMMEDIATE, sqlite_engine, truncate_log
 
 T = TypeVar("T")
@@ -124,6 +124,10 @@ class Database:
         except DBAPIError as error:
             # The server's own text stays here: it may quote values.
             raise (DeadlineExceeded("records") if contended(error) else Unavailable("records")) from None
+        except StatementError as error:  # refused by one of our own column types before it reached the database
+            raise ValueError(str(error.orig)) from None
+        except UnicodeError:
+            raise InvalidInput("content", "use text that UTF-8 can carry: no lone surrogates") from None
         except (SQLAlchemyError, OSError):
             raise Unavailable("records") from None
         finally:
