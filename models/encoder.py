@@ -117,6 +117,11 @@ class Encoder:
     def dtype(self) -> torch.dtype:
         return next(self.model.network.parameters()).dtype
 
+    @property
+    def batch_tokens(self) -> int:
+        """Padded tokens in one forward pass at most."""
+        return self.model.batch_tokens
+
     def warm_up(self) -> None:
         """The first passes are slower than all others: run some before anybody waits."""
         self.encode_queries([" ".join(_PROBE[:1])])

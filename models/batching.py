@@ -1,0 +1,229 @@
+"""The pull batcher: whenever the device is free, it takes what is queued.
+
+No waiting for company: alone, a text runs at once; under load, batches form by themselves while the device is busy. The order
+and the bounds are models/fairqueue.py; here are the asyncio side, the one thread that runs the model, and deadlines.
+"""
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar, cast
+
+from memory.encoding import EncodedPassage, EncodedQuery, Passage
+from memory.errors import DeadlineExceeded, InvalidInput, StrataError, Unavailable
+from memory.ticket import Ticket
+from models.fairqueue import FairQueue, Job
+
+if TYPE_CHECKING:
+    from models.encoder import EncoderWork
+
+log = logging.getLogger(__name__)
+
+Item = TypeVar("Item", contravariant=True)
+Result = TypeVar("Result")
+In = TypeVar("In")
+Out = TypeVar("Out")
+
+_INLINE_CHARS = 2000
+"""So little is tokenized faster than a thread is woken."""
+_SLICE = 32
+"""Items tokenized in one go, so that a large submit never keeps a small one waiting for its tokenizer."""
+_CLOSE_SECONDS = 10.0
+
+
+class Work(Protocol):
+    """A tokenized item. Kinds share a tenant's part evenly."""
+
+    @property
+    def kind(self) -> str: ...
+    @property
+    def tokens(self) -> int: ...
+
+
+AnyWork = TypeVar("AnyWork", bound=Work)
+
+
+class Runtime(Protocol[Item, AnyWork, Result]):
+    """A model: `tokenize` may run in any thread, `run` in one at a time. Both answer in order, one for one."""
+
+    @property
+    def batch_tokens(self) -> int: ...
+    def tokenize(self, items: Sequence[Item], /) -> list[AnyWork]: ...
+    def run(self, works: Sequence[AnyWork], /) -> list[Result]: ...
+
+
+class BatchQueue(Generic[In, Out]):
+    """One model, one device, many callers. `name` stands in errors ("the embedding model")."""
+
+    def __init__(
+        self,
+        runtime: Runtime[In, Any, Out],
+        *,
+        name: str,
+        max_items: int = 4096,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.name = name
+        self._runtime = runtime
+        self._clock = clock
+        self._queue: FairQueue[tuple[Any, asyncio.Future[Out]]] = FairQueue(name, runtime.batch_tokens, max_items)
+        self._wake = asyncio.Event()
+        self._device = ThreadPoolExecutor(1, thread_name_prefix="device")
+        self._tokenizer = ThreadPoolExecutor(1, thread_name_prefix="tokenizer")
+        self._pump: asyncio.Task[None] | None = None
+        self._running_since: float | None = None
+        self._closed = False
+
+    @property
+    def waiting(self) -> int:
+        """Items that wait: what an autoscaler may look at."""
+        return self._queue.waiting
+
+    @property
+    def most_at_once(self) -> int:
+        """Items that one submit may hold."""
+        return self._queue.most_at_once
+
+    def check(self, stall_s: float = 60.0) -> None:
+        """Unavailable where the model no longer answers: closed, or one run has taken more than `stall_s` seconds."""
+        stalled = self._running_since is not None and self._clock() - self._running_since > stall_s
+        if self._closed or stalled or (self._pump is not None and self._pump.done()):
+            raise Unavailable(self.name)
+
+    async def submit(self, ticket: Ticket, items: Sequence[In]) -> list[Out]:
+        """One result for each item, in order: all, or the first error.
+
+        Overloaded where the queue or the tenant's part of it is full (nothing of the submit is queued then);
+        InvalidInput where the items could never fit; DeadlineExceeded `ticket.timeout_s` seconds from now; Unavailable where the
+        model fails, or `close` came first. A caller that is cancelled takes its items with it.
+        """
+        if self._closed:
+            raise Unavailable(self.name)
+        if not items:
+            return []
+        if len(items) > self.most_at_once:
+            raise InvalidInput("items", f"send at most {self.most_at_once} texts in one call")
+        if ticket.timeout_s <= 0:
+            raise DeadlineExceeded(self.name)
+        if self._pump is None:
+            self._pump = asyncio.create_task(self._run_batches(), name=f"batches of {self.name}")
+        deadline = self._clock() + ticket.timeout_s
+        self._queue.reserve(ticket.tenant_id, len(items))
+        unused = len(items)
+        jobs: list[Job[tuple[Any, asyncio.Future[Out]]]] = []
+        try:
+            async with asyncio.timeout(ticket.timeout_s):
+                for part in _slices(items):
+                    works = await self._tokenized(part)
+                    if self._closed:
+                        raise Unavailable(self.name)
+                    new = self._jobs(ticket, works, deadline)
+                    jobs += new
+                    unused -= len(new)
+                    self._queue.put(new)
+                    self._wake.set()
+                return list(await asyncio.gather(*(job.work[1] for job in jobs)))
+        except TimeoutError:
+            raise DeadlineExceeded(self.name) from None
+        finally:
+            if unused:
+                self._queue.release(ticket.tenant_id, unused)
+            self._queue.withdraw(jobs)
+            for job in jobs:
+                future = job.work[1]
+                if future.done() and not future.cancelled():
+                    future.exception()  # seen: two items may fail, the caller is told of the first
+                future.cancel()
+
+    async def close(self) -> None:
+        """Finish the run in progress, fail what is queued with Unavailable, and stop the threads."""
+        self._closed = True
+        for job in self._queue.drain():
+            _fail(job.work[1], Unavailable(self.name))
+        self._wake.set()
+        if self._pump is not None:
+            _, unfinished = await asyncio.wait([self._pump], timeout=_CLOSE_SECONDS)
+            for task in unfinished:
+                task.cancel()
+        self._device.shutdown(wait=False, cancel_futures=True)
+        self._tokenizer.shutdown(wait=False, cancel_futures=True)
+
+    def _jobs(self, ticket: Ticket, works: list[Any], deadline: float) -> list[Job[tuple[Any, "asyncio.Future[Out]"]]]:
+        loop = asyncio.get_running_loop()
+        return [Job(ticket.tenant_id, work.kind, work.tokens, deadline, (work, loop.create_future())) for work in works]
+
+    async def _tokenized(self, items: Sequence[In]) -> list[Any]:
+        if sum(_chars(item) for item in items) <= _INLINE_CHARS:
+            return self._runtime.tokenize(items)
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(self._tokenizer, self._runtime.tokenize, items)
+
+    async def _run_batches(self) -> None:
+        loop = asyncio.get_running_loop()
+        while not self._closed:
+            await self._wake.wait()
+            taken = self._queue.take(self._clock())
+            for job in taken.expired:
+                _fail(job.work[1], DeadlineExceeded(self.name))
+            if not taken.jobs:
+                self._wake.clear()
+                continue
+            self._running_since = started = self._clock()
+            results = await loop.run_in_executor(self._device, self._run, [job.work[0] for job in taken.jobs])
+            self._running_since = None
+            self._queue.record(taken.tokens, self._clock() - started)
+            for job, result in zip(taken.jobs, results, strict=True):
+                future = job.work[1]
+                if isinstance(result, StrataError):
+                    _fail(future, result)
+                elif not future.done():
+                    future.set_result(result)
+
+    def _run(self, works: list[Any]) -> list[Out | StrataError]:
+        """In the device's thread; never raises. Where a batch fails, each of its items is tried once alone, so that one text that
+        the model cannot take does not fail the texts beside it."""
+        try:
+            return list(self._runtime.run(works))
+        except Exception as error:  # torch raises almost anything; the type alone is told: a message may quote the text
+            log.error("%s failed on a batch of %d: %s", self.name, len(works), type(error).__name__)
+            if len(works) == 1:
+                return [error if isinstance(error, StrataError) else Unavailable(self.name)]
+            return [result for work in works for result in self._run([work])]
+
+
+class EncoderQueue(BatchQueue[str | Passage, EncodedQuery | EncodedPassage]):
+    """The embedding model behind its queue, with its two kinds of work by their types."""
+
+    def __init__(
+        self, encoder: "Runtime[str | Passage, EncoderWork, EncodedQuery | EncodedPassage]", max_items: int = 4096
+    ) -> None:
+        super().__init__(encoder, name="the embedding model", max_items=max_items)
+
+    async def queries(self, ticket: Ticket, texts: Sequence[str]) -> list[EncodedQuery]:
+        """As `submit`."""
+        return cast(list[EncodedQuery], await self.submit(ticket, texts))
+
+    async def passages(self, ticket: Ticket, passages: Sequence[Passage]) -> list[EncodedPassage]:
+        """As `submit`."""
+        return cast(list[EncodedPassage], await self.submit(ticket, passages))
+
+
+def _fail(future: "asyncio.Future[Any]", error: StrataError) -> None:
+    if not future.done():
+        future.set_exception(error)
+
+
+def _slices(items: Sequence[In]) -> Iterator[Sequence[In]]:
+    for start in range(0, len(items), _SLICE):
+        yield items[start : start + _SLICE]
+
+
+def _chars(item: object) -> int:
+    """Characters that the tokenizer will read, whatever dataclass holds them."""
+    if isinstance(item, str):
+        return len(item)
+    if isinstance(item, Passage):
+        return 2 * len(item.text) + len(item.context)
+    return _INLINE_CHARS + 1
