@@ -85,7 +85,7 @@ def _restore(connection: Connection, scope: Scope, deleted: Sequence[str], now: 
     after: dict[str, str] = {}
     for piece in chunks(deleted):
         held = connection.execute(select(m.id, m.supersedes).where(among(scope, piece)))
-        before.update(dict(held.tuples().all()))
+        before.update((new, old) for new, old in held)
         later = select(m.supersedes, m.id).where(live(scope), m.supersedes.in_(piece))
         after.update({old: new for old, new in connection.execute(later) if new not in gone})
     restored = []
