@@ -152,6 +152,7 @@ def every_call(store, me):
         store.append(me, [], 10),
         store.turns(me, 10, None),
         store.load(me, 10),
+        store.peek(me, ["a"]),
         store.replace_turn(me, "a", turn("a")),
         store.remove_turn(me, "a"),
         store.remove_turn(me, None),

@@ -6,9 +6,9 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from memory.errors import Conflict, InvalidInput
+from memory.errors import Conflict, InvalidInput, NotFound
 from memory.turns import MemoryMode, Role, ToolCall
-from tests.contract.session_backends import contents, opened, scope, turn
+from tests.contract.session_backends import contents, opened, scope, talk, turn
 
 EVERY_FIELD = [
     turn("u1", '帮我订一张去北京的票 🎫\n\t"引号"'),
@@ -197,3 +197,25 @@ async def test_a_bad_turn_stores_nothing_of_its_call(sessions, tenant, bad, fiel
         await sessions.append(me, [turn("good"), bad], 10)
     assert error.value.field == field
     assert (await sessions.get(me)).turn_count == 0
+
+
+async def test_a_worker_looks_at_turns_that_are_still_kept(sessions, tenant):
+    me = await opened(sessions, scope(tenant))
+    before = await talk(sessions, me)
+    assert await sessions.peek(me, ["t4", "t1", "none", "t1", "T1"]) == (before[1], before[4])
+    await sessions.remove_turn(me, "t1")
+    assert await sessions.peek(me, ["t4", "t1"]) == (before[4],)
+    assert await sessions.peek(me, []) == ()
+    for other in (scope(tenant, "bob"), scope(tenant, "alice", "s2"), scope(tenant + "x")):
+        with pytest.raises(NotFound, match="session"):
+            await sessions.peek(other, ["t4"])
+
+
+async def test_a_workers_look_renews_nothing(sessions, tenant):
+    me = await opened(sessions, scope(tenant), ttl_s=1)
+    await sessions.append(me, [turn("a")], 10)
+    await asyncio.sleep(0.7)
+    assert len(await sessions.peek(me, ["a"])) == 1
+    await asyncio.sleep(0.5)
+    with pytest.raises(NotFound):
+        await sessions.peek(me, ["a"])
