@@ -34,14 +34,71 @@ class ModelStatistics:
 
 @dataclass(frozen=True, slots=True)
 class Features:
-    """What is known of one question and one entry. None: could not be measured (no embedder, no token vectors yet)."""
+    """What is known of one question and one entry."""
 
-    late: float | None  # standard deviations above unrelated pairs
-    pooled: float | None  # the same
-    coverage: float  # share of the question's content words that the entry has
-    topic: float  # 1 where both touch the same everyday subject
-    personal: float  # 1 where the question is about its asker, or asks for advice
+    late: float | None  # standard deviations above unrelated pairs; None: no vectors to compare
+    coverage: float  # share of the question's subject that the entry has (memory/lexical.py)
+    topic: bool  # both touch the same everyday subject (memory/topics.py)
+    limit: bool  # the entry says what does not fit the user in a topic of the question: an allergy, and a meal
+    personal: bool  # the question is about its asker, asks for advice or makes plans (memory/lexical.py)
+    crossing: bool  # question and entry are in two languages, where all scores are lower
 
+    def inputs(self) -> dict[str, float]:
+        """What the regression sees, by name. Below the mean of unrelated pairs, and far above it, more says no more.
+
+        A limit counts wherever its topic is touched, however little its words resemble the question's.
+        """
+        semantic = {} if self.late is None else {"late": 0.0 if self.limit else min(max(self.late, 0.0), LATE_MOST)}
+        return semantic | {
+            "coverage": self.coverage,
+            "topic": float(self.topic),
+            "limit": float(self.limit),
+            "personal": float(self.personal),
+            "crossing": float(self.crossing),
+        }
+
+
+LATE_MOST: Final = 5.0
 
 Weights = Mapping[str, float]
+"""One weight for each of `Features.inputs`, and a "bias"."""
 
+# As printed by `python -m benchmarks.calibrate`.
+BY_MODEL: Final[Mapping[str, Weights]] = {
+    "multilingual-e5-small": {
+        "bias": -6.48,
+        "late": 1.58,
+        "coverage": 1.48,
+        "topic": 2.55,
+        "limit": 3.47,
+        "personal": 1.06,
+        "crossing": 0.98,
+    },
+}
+KEYWORDS_ALONE: Final[Weights] = {
+    "bias": -4.74,
+    "coverage": 6.14,
+    "topic": 3.54,
+    "limit": 1.2,
+    "personal": 0.71,
+    "crossing": 0.37,
+}
+DEFAULT: Final = "multilingual-e5-small"
+
+
+def relevance(features: Features, weights: Weights | None = None) -> float:
+    """Probability in (0, 1) that the entry is of use for the question. None: the default model's weights.
+
+    Where there are no vectors, keywords have weights of their own.
+    """
+    if features.late is None:
+        weights = KEYWORDS_ALONE
+    elif weights is None:
+        weights = BY_MODEL[DEFAULT]
+    logit = weights["bias"] + sum(weights[name] * value for name, value in features.inputs().items())
+    return 1.0 / (1.0 + math.exp(-logit))
+
+
+def weights_for(model: str) -> Weights:
+    """Those fitted for the model; for one that nobody has fitted, the default's: deviations compare across models."""
+    return BY_MODEL.get(model, BY_MODEL[DEFAULT])

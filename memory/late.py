@@ -67,12 +67,12 @@ def unpack(packed: PackedTokens) -> TokenVectors:
 class LateScores:
     """How each candidate answers a question, each float32 [candidates], higher is better.
 
-    `weighted` puts the candidates in order: its token weights come from these very candidates. `plain` weighs all tokens alike,
-    so that it means the same however many other candidates there are: what a calibrated threshold may look at. `reverse` is
-    from the entry's side: the mean over its tokens of their best match in the question.
+    `order` puts the candidates in order. `plain` weighs all of the question's tokens alike, so that it means the same however many
+    other candidates there are: what a calibrated threshold may look at. `reverse` is from the entry's side: the mean over its
+    tokens of their best match in the question.
     """
 
-    weighted: Scores
+    order: Scores
     plain: Scores
     reverse: Scores
 
@@ -92,23 +92,25 @@ def token_weights(best: NDArray[np.float32]) -> NDArray[np.float32]:
 
 
 def late_scores(question: TokenVectors, candidates: Sequence[TokenVectors]) -> LateScores:
-    """All three scores from one matrix product. A candidate without tokens, and a question without, score 0."""
-    count = len(candidates)
-    weighted, plain, reverse = (np.zeros(count, dtype=np.float32) for _ in range(3))
+    """All three scores from one matrix product. A candidate without tokens, and a question without, score 0.
+
+    `order` is the weighted mean of the question's best matches; a long question (a whole dialogue) counts from both sides.
+    """
+    order, plain, reverse = (np.zeros(len(candidates), dtype=np.float32) for _ in range(3))
     filled = [i for i, tokens in enumerate(candidates) if len(tokens)]
-    if not filled or not len(question):
-        return LateScores(weighted, plain, reverse)
-    lengths = np.array([len(candidates[i]) for i in filled])
-    starts = np.concatenate(([0], np.cumsum(lengths)[:-1]))
-    similarity = question @ np.concatenate([candidates[i] for i in filled]).T
-    best = np.maximum.reduceat(similarity, starts, axis=1)
-    weighted[filled] = token_weights(best) @ best
-    plain[filled] = best.mean(axis=0)
-    reverse[filled] = np.add.reduceat(similarity.max(axis=0), starts) / lengths
-    return LateScores(weighted, plain, reverse)
+    if filled and len(question):
+        lengths = np.array([len(candidates[i]) for i in filled])
+        starts = np.concatenate(([0], np.cumsum(lengths)[:-1]))
+        similarity = question @ np.concatenate([candidates[i] for i in filled]).T
+        best = np.maximum.reduceat(similarity, starts, axis=1)
+        plain[filled] = best.mean(axis=0)
+        reverse[filled] = np.add.reduceat(similarity.max(axis=0), starts) / lengths
+        order[filled] = token_weights(best) @ best
+        if len(question) >= LONG_QUESTION:
+            order += reverse
+    return LateScores(order, plain, reverse)
 
 
 def max_sim(question: TokenVectors, candidates: Sequence[TokenVectors]) -> Scores:
-    """float32 [candidates]: the order of relevance. A long question (a whole dialogue) is scored from both sides."""
-    scores = late_scores(question, candidates)
-    return scores.weighted + scores.reverse if len(question) >= LONG_QUESTION else scores.weighted
+    """float32 [candidates]: the order of relevance, as `late_scores` makes it."""
+    return late_scores(question, candidates).order

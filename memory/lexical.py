@@ -135,11 +135,14 @@ def coverage(question: Sequence[Unit], entry: Collection[str]) -> float:
 
 _SELF: Final = _words("i me my mine we us our 我 咱 俺")
 _FAVOURS: Final = _words("tell give show help explain teach let 帮 给 诉 教 跟 替")
-_ADVICE: Final = _words("recommend suggest should advic idea 推荐 建议 该不 适合 合适")
+_ADVICE: Final = _words(
+    "recommend suggest should advic idea plan tonight tomorrow weekend "
+    "推荐 建议 该不 适合 合适 么好 里好 哪好 计划 规划 打算 安排 今晚 明天 周末"
+)
 
 
 def is_personal(terms: Sequence[str]) -> bool:
-    """Whether a question is about its asker ("where do I live", "我的猫") or asks for advice, which should fit the asker.
+    """Whether a question is about its asker ("where do I live", "我的猫"), or asks for advice or plans, which should fit the asker.
 
     "Tell me", "帮我" address the assistant and say nothing about the asker.
     """

@@ -84,6 +84,9 @@ class RecallPolicy(_Knobs):
         default=0.5, description="Least calibrated probability of relevance; below it nothing is returned."
     )
     limit: int = Field(default=5, ge=0, le=50)  # A, D: 3 to 5 entries
+    standing: int = Field(
+        default=2, ge=0, le=20, description="Entries on how to answer ('always in Chinese') recalled whatever is asked."
+    )
     kinds: frozenset[Kind] = frozenset(Kind)
     show_outdated: bool = Field(default=True, description="L6: show what an entry replaced beside it, marked.")
     rerank: bool = Field(default=False, description="Let the Reranker judge last, where one is configured.")
