@@ -1,0 +1,5 @@
+"""The write gate: deterministic, Chinese and English, precision before recall (L3, L4)."""
+
+from memory.gate.judging import judge
+
+__all__ = ["judge"]
