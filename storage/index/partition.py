@@ -73,7 +73,7 @@ def connect(
     try:
         connection.set_busy_handler(keep_waiting)
         _rows(connection, _PRAGMAS)
-        if not connection.table_exists("main", "meta"):
+        if not _has_schema(connection):
             if not create:
                 connection.close()
                 return None
@@ -83,6 +83,11 @@ def connect(
         connection.close(True)
         raise
     return connection
+
+
+def _has_schema(connection: apsw.Connection) -> bool:
+    # a query, because apsw's own table_exists answers from a cache that another process's CREATE does not renew
+    return bool(_rows(connection, "SELECT 1 FROM sqlite_schema WHERE name = 'meta'"))
 
 
 def _create(connection: apsw.Connection, model_key: str, dimension: int, keep_waiting: KeepWaiting) -> None:
@@ -96,7 +101,7 @@ def _create(connection: apsw.Connection, model_key: str, dimension: int, keep_wa
                 raise
             tries += 1
     with writing(connection):
-        if not connection.table_exists("main", "meta"):  # two processes at once: the other one was first
+        if not _has_schema(connection):  # two processes at once: the other one was first
             connection.execute(_SCHEMA)
             connection.executemany(
                 "INSERT INTO meta VALUES (?, ?)",
