@@ -55,12 +55,19 @@ _SYNONYMS: tuple[tuple["regex.Pattern[str]", str], ...] = tuple(
         "每天": r"天天|每日",
         "吃素": r"是个?素食主义者|是个?素食者|不吃肉",
         "买": r"购买|购入",
-        "手机": r"电话(?=号)",
+        "叫": r"名字(?:叫|是)|名叫|名为",
+        "至多": r"不超过|不多于|最多",
+        "至少": r"不低于|不少于|起码",
         "reside": r"\b(?:lives?|lived|resides?|is based|makes (?:his|her|their) home) (?=in\b|at\b|near\b)",
         "employ": r"\b(?:works?|is employed|has a job)\b",
         "vegetarian": r"\b(?:does not eat|doesn't eat|eats no|never eats) meat\b|\ba vegetarian\b",
         "daily": r"\b(?:every|each) (?:single )?day\b",
         "weekly": r"\b(?:every|each) week\b|\bonce a week\b",
+        "called": r"\bnamed\b|(?<=\bname )is\b",
+        "most": r"\b(?:no|not) more than\b|\bat most\b|\bup to\b",
+        "least": r"\b(?:no|not) (?:less|fewer) than\b|\bat least\b",
+        "mother": r"\b(?:mum|mom)\b",
+        "father": r"\bdad\b",
         "child": r"\b(?:kids?|children)\b",
         "car": r"\bautomobile\b",
         "doctor": r"\bphysician\b",
@@ -141,6 +148,7 @@ _OPPOSITES = tuple(
     )
 )
 _LATIN_NAME = regex.compile(r"(?<![.!?。！？]\s)(?<!^)(?<![\p{Latin}'’])\p{Lu}[\p{Latin}\d]+(?:-\p{Lu}[\p{Latin}\d]+)*")
+_HAN_NAME = regex.compile(r"叫\s*(\p{Han}{1,6}?)(?=的|[\s，。、；]|$)")
 _NO_NAMES = frozenset({"User", "The", "I'm", "A", "An", "English"})
 
 
@@ -154,7 +162,7 @@ def difference(first: str, second: str) -> Difference | None:
     stances = _polarity(first), _polarity(second)
     if stances[0] * stances[1] < 0:
         return Difference.POLARITY
-    if not all(stances) and negated(first) != negated(second):
+    if not all(stances) and negated(_canonical(first)) != negated(_canonical(second)):
         return Difference.NEGATION
     one, other = _canonical(first), _canonical(second)
     for group in _OPPOSITES:
@@ -183,7 +191,8 @@ def _polarity(text: str) -> int:
 
 
 def _names(text: str) -> frozenset[str]:
-    return frozenset(name.lower() for name in _LATIN_NAME.findall(text) if name not in _NO_NAMES)
+    latin = {name.lower() for name in _LATIN_NAME.findall(text) if name not in _NO_NAMES}
+    return frozenset(latin.union(_HAN_NAME.findall(_canonical(text))))
 
 
 # --- probability ------------------------------------------------------------------------------------------------------
@@ -191,24 +200,36 @@ def _names(text: str) -> frozenset[str]:
 
 @dataclass(frozen=True, slots=True)
 class Likeness:
-    """`overlap`: Jaccard index of the two sets of terms. `contained`: share of the smaller set that the larger has. `semantic`: standard
-    deviations of the cosine above unrelated pairs of that model; None without vectors."""
+    """`overlap`: Jaccard index of the two sets of terms. `contained`: share of the smaller set that the larger has. `nearness`: how much
+    closer the two vectors are than unrelated ones, as the logarithm of the ratio of distances; None without vectors.
+
+    1 - cosine is half a squared distance, which ends at 0 for every model, while its unrelated pairs lie anywhere: the ratio to
+    those compares across models.
+    """
 
     overlap: float
     contained: float
-    semantic: float | None
+    nearness: float | None
 
     def inputs(self) -> dict[str, float]:
-        """What the regression sees, by name. The cosine is clipped where more of it says no more."""
-        semantic = {} if self.semantic is None else {"semantic": min(max(self.semantic, -2.0), 5.0)}
+        """What the regression sees, by name. Nearness is clipped where more of it says no more."""
+        semantic = {} if self.nearness is None else {"nearness": self.nearness}
         return semantic | {"overlap": self.overlap, "contained": self.contained}
+
+
+MAX_NEARNESS = 4.0
+
+
+def _nearness(cosine: float, statistics: ModelStatistics) -> float:
+    unrelated = max(1.0 - statistics.pooled_mean, 1e-6)
+    return min(max(-math.log(max(1.0 - cosine, 1e-6) / unrelated), 0.0), MAX_NEARNESS)
 
 
 Weights = Mapping[str, float]
 
 # Logistic regressions on benchmarks/data/same_fact.jsonl, as printed by `python -m benchmarks.merge --fit`.
-WITH_VECTORS: Final[Weights] = {"bias": -10.0, "semantic": 1.0, "overlap": 8.0, "contained": 4.0}
-WORDS_ALONE: Final[Weights] = {"bias": -8.0, "overlap": 9.0, "contained": 4.0}
+WITH_VECTORS: Final[Weights] = {"bias": -15.24, "nearness": 3.72, "overlap": 6.79, "contained": 4.35}
+WORDS_ALONE: Final[Weights] = {"bias": -6.11, "overlap": 6.9, "contained": 3.82}
 
 
 def likeness(first: str, second: str, cosine: float | None, statistics: ModelStatistics | None) -> Likeness:
@@ -218,13 +239,14 @@ def likeness(first: str, second: str, cosine: float | None, statistics: ModelSta
     return Likeness(
         overlap=shared / len(one | other) if smaller else 0.0,
         contained=shared / smaller if smaller else 0.0,
-        semantic=None if cosine is None or statistics is None else statistics.pooled(cosine),
+        nearness=None if cosine is None or statistics is None else _nearness(cosine, statistics),
     )
 
 
-def same_probability(like: Likeness) -> float:
+def same_probability(like: Likeness, weights: Weights | None = None) -> float:
     """Probability in (0, 1) that the two say the same, if nothing tells them apart (see `difference`)."""
-    weights = WORDS_ALONE if like.semantic is None else WITH_VECTORS
+    if weights is None:
+        weights = WORDS_ALONE if like.nearness is None else WITH_VECTORS
     logit = weights["bias"] + sum(weights[name] * value for name, value in like.inputs().items())
     return 1.0 / (1.0 + math.exp(-logit))
 
@@ -236,18 +258,35 @@ def frame_overlap(first: str, second: str) -> float:
     return len(one & other) / len(one | other) if one and other else 0.0
 
 
+_NUMERALS = regex.compile(
+    r"[\d零〇一二三四五六七八九十百千万亿两](?:[\d零〇一二三四五六七八九十百千万亿两,.:-]*[\d零〇一二三四五六七八九十百千万亿两])?"
+    r"|\b(?:one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|twenty|thirty|forty|fifty|hundred|thousand)\b"
+)
+_DENIALS = regex.compile(
+    r"不再|不|没有|没|别|可以|能|会|\b(?:not|never|no longer|cannot|no)\b|\b(?:do|does|did)n't\b|n't\b"
+)
+
+
 @lru_cache(maxsize=4096)
 def _terms(text: str) -> frozenset[str]:
-    return frozenset(content_terms(_canonical(text)))
+    """Of the canonical wording, numbers in one form ("三千" and "3000")."""
+    words = content_terms(_NUMERALS.sub(" ", _canonical(text)))
+    return frozenset(words) | {f"#{number}" for number in numbers(text)}
 
 
-_BESIDE = regex.compile(
-    r"不再|不能|不会|不|没有|没|别|\b(?:not|never|no longer|cannot)\b|n't\b|[\d零〇一二三四五六七八九十百千万亿两,.:-]*\d[\d,.:-]*"
-    r"|[零〇一二三四五六七八九十百千万亿两]+"
-)
+def same_value(first: str, second: str) -> bool:
+    """Whether two values of one attribute are the same: "两千元" is "2000元", "2,000 euros" is "2000 euros"."""
+    if first == second:
+        return True
+    counted = numbers(first)
+    return bool(counted) and counted == numbers(second) and _unit(first) == _unit(second)
+
+
+def _unit(value: str) -> str:
+    return "".join(_NUMERALS.sub("", _canonical(value)).split())
 
 
 @lru_cache(maxsize=4096)
 def _frame(text: str) -> frozenset[str]:
     canonical = _canonical(text).replace("dislike", "like")
-    return frozenset(content_terms(_BESIDE.sub(" ", canonical)))
+    return frozenset(content_terms(_DENIALS.sub(" ", _NUMERALS.sub(" ", canonical))))

@@ -12,7 +12,7 @@ from enum import StrEnum
 from memory.calibration import ModelStatistics
 from memory.entry import Candidate, Kind, Memory, Source, Status
 from memory.ids import MemoryId, SessionId, TurnId, UserId
-from memory.likeness import Difference, difference, frame_overlap, likeness, same_probability
+from memory.likeness import Difference, difference, frame_overlap, likeness, same_probability, same_value
 from memory.policy import MergePolicy
 from memory.text import fingerprint
 from memory.verdict import Decision
@@ -108,11 +108,12 @@ def merge(
 
     `zone` is the user's: it says which day an event was on. `memory_id` recognises the same request coming again.
     """
-    live = [(memory, cosine) for memory, cosine in existing if memory.status is not Status.OUTDATED]
-    for memory, _ in live:
-        if memory.id == memory_id:
+    for memory, _ in existing:
+        if memory.id == memory_id:  # whatever became of it since: a late retry must not turn the clock back
             return Merge(Outcome.STORE, MergeReason.ALREADY_STORED, memory)
+    live = [(memory, cosine) for memory, cosine in existing if memory.status is not Status.OUTDATED]
 
+    candidate = _named(candidate, [memory for memory, _ in live])
     retires = [(m, reason) for m, _ in live if (reason := _retired_by(candidate, m)) is not None]
     gone = {m.id for m, _ in retires}
     same = _same(candidate, [(m, c) for m, c in live if m.id not in gone], policy, statistics, said_at, zone)
@@ -126,14 +127,26 @@ def merge(
     return Merge(Outcome.STORE, MergeReason.NEW)
 
 
+def _named(candidate: Candidate, live: Sequence[Memory]) -> Candidate:
+    """A correction that leaves out of what it speaks ("my current favourite is Messi") speaks of the one attribute of that sort that is
+    known; of several, or of none, nobody can tell."""
+    if not candidate.corrects or not candidate.exclusive or candidate.subject is None:
+        return candidate
+    known = {m.subject for m in live if m.subject is not None and m.subject.startswith(f"{candidate.subject}:")}
+    if len(known) != 1 or any(m.subject == candidate.subject for m in live):
+        return candidate
+    return replace(candidate, subject=known.pop())
+
+
 def _retired_by(candidate: Candidate, memory: Memory) -> MergeReason | None:
     """Why `candidate` ends the time of `memory`, or None."""
     if candidate.subject is not None and candidate.subject == memory.subject:
-        if candidate.retracts is not None and candidate.retracts == memory.value != candidate.value:
+        if _equal(candidate.value, memory.value):
+            return None
+        if _equal(candidate.retracts, memory.value):
             return MergeReason.RETRACTED_VALUE
-        if candidate.exclusive and candidate.value is not None and candidate.value != memory.value:
-            return MergeReason.CHANGED_VALUE
-        return None
+        changed = candidate.exclusive and candidate.value is not None and memory.value is not None
+        return MergeReason.CHANGED_VALUE if changed else None
     if candidate.subject is not None and memory.subject is not None:
         return None
     # One of the two names no attribute: only the sentence itself, said again with one thing changed, speaks for being the same one.
@@ -145,6 +158,10 @@ def _retired_by(candidate: Candidate, memory: Memory) -> MergeReason | None:
     if found in (Difference.NEGATION, Difference.POLARITY):
         return MergeReason.CONTRADICTED
     return MergeReason.CORRECTED if candidate.corrects else None
+
+
+def _equal(value: str | None, other: str | None) -> bool:
+    return value is not None and other is not None and same_value(value, other)
 
 
 def _same(
@@ -162,7 +179,7 @@ def _same(
     by_text: Memory | None = None
     for memory, cosine in comparable:
         named = candidate.subject is not None and candidate.subject == memory.subject
-        if named and candidate.value is not None and candidate.value == memory.value:
+        if named and _equal(candidate.value, memory.value):
             return memory, MergeReason.SAME_VALUE
         if fingerprint(memory.content) == own:
             by_text = by_text or memory
@@ -236,7 +253,7 @@ def settle(
         version=1,
         created_at=origin.said_at,
         updated_at=origin.said_at,
-        subject=candidate.subject,
+        subject=_subject(candidate, merged.retires),
         value=candidate.value,
         exclusive=candidate.exclusive,
         entities=candidate.entities,
@@ -250,6 +267,12 @@ def settle(
     retired = () if review else _retired(merged.retires, candidate, origin)
     decision = Decision.SUPERSEDED if retired else Decision.WAITING if review else Decision.STORED
     return Settled(decision, merged.reason, inserted.id, inserted=inserted, retired=retired)
+
+
+def _subject(candidate: Candidate, retires: Sequence[Memory]) -> str | None:
+    """The candidate's, or the fuller name of the attribute whose value it changed."""
+    fuller = next((m.subject for m in retires if m.subject and m.subject.startswith(f"{candidate.subject}:")), None)
+    return fuller or candidate.subject
 
 
 def _confirmed(
@@ -329,6 +352,10 @@ def merge_in_order(
     settled = []
     for number, (candidate, origin) in enumerate(proposals):
         existing = [(memory, cosine(number, memory.id)) for memory in now_known.values()]
+        replayed = next((memory for memory in known if _confirmed_before(memory, candidate, origin)), None)
+        if replayed is not None:
+            settled.append(Settled(Decision.CONFIRMED, MergeReason.ALREADY_STORED, replayed.id))
+            continue
         merged = merge(
             candidate, existing, policy, statistics, said_at=origin.said_at, zone=zone, memory_id=origin.memory_id
         )
@@ -336,3 +363,18 @@ def merge_in_order(
         now_known.update((memory.id, memory) for memory in result.changed)
         settled.append(result)
     return settled
+
+
+def _confirmed_before(memory: Memory, candidate: Candidate, origin: Origin) -> bool:
+    """Whether `memory` is one that this very turn confirmed when the request first came, and that was retired since."""
+    if (
+        memory.status is not Status.OUTDATED
+        or memory.id == origin.memory_id
+        or not origin.turn_ids
+        or not set(origin.turn_ids) <= set(memory.turn_ids)
+    ):
+        return False
+    named = (
+        candidate.subject is not None and candidate.subject == memory.subject and _equal(candidate.value, memory.value)
+    )
+    return named or fingerprint(candidate.content) == fingerprint(memory.content)
