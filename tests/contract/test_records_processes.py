@@ -78,10 +78,10 @@ async def test_p9_p11_a_burst_of_one_fact_makes_one_entry(records: SqlRecords, a
 async def test_p11_two_processes_saying_one_fact_make_one_entry(
     records_url: str, records: SqlRecords, alice: Scope
 ) -> None:
-    async with writers(records_url, alice, "same", ["left", "right"], 30) as processes:
+    async with writers(records_url, alice, "same", ["left", "right"], 20) as processes:
         said = await asyncio.gather(*(output(p) for p in processes))
     (only,) = (await records.page(alice, Filters(), 100, None)).items
-    assert only.hit_count == 60
+    assert only.hit_count == 40
     assert set(only.turn_ids) == {turn for turns in said for turn in turns}
 
 
@@ -89,17 +89,17 @@ async def test_p27_three_processes_write_at_once_and_nothing_is_locked_or_lost(
     records_url: str, records: SqlRecords, alice: Scope
 ) -> None:
     names = ["left", "right", "middle"]
-    async with writers(records_url, alice, "own", names, 60) as processes:
+    async with writers(records_url, alice, "own", names, 40) as processes:
         mine = [entry(alice, f"here-{i}", f"here {i}") for i in range(30)]
         await asyncio.gather(*(store(records, alice, memory) for memory in mine))
         said = await asyncio.gather(*(output(p) for p in processes))
     there = {m.id for m in (await records.page(alice, Filters(), 1000, None)).items}
     assert there == {i for ids in said for i in ids} | {m.id for m in mine}
-    assert len(there) == 210
+    assert len(there) == 150
 
 
 async def test_p27_concurrent_changes_of_one_entry_are_all_made(records: SqlRecords, alice: Scope) -> None:
-    """A read that is followed by a write sees what was written before it: none of 60 increments is lost."""
+    """A read that is followed by a write sees what was written before it: none of 40 increments is lost."""
     await store(records, alice, entry(alice, "m1", hit_count=0))
 
     def increment(found: Sequence[Memory]) -> Plan:
@@ -107,8 +107,8 @@ async def test_p27_concurrent_changes_of_one_entry_are_all_made(records: SqlReco
         return Plan((Update(replace(memory, hit_count=memory.hit_count + 1), "confirmed", reindex=False),))
 
     lookup = Lookup(near=(MemoryId("m1"),), unindexed=0)
-    await asyncio.gather(*(records.write(alice, lookup, increment, [], MANY) for _ in range(60)))
-    assert (await records.get(alice, MemoryId("m1"))).hit_count == 60
+    await asyncio.gather(*(records.write(alice, lookup, increment, [], MANY) for _ in range(40)))
+    assert (await records.get(alice, MemoryId("m1"))).hit_count == 40
 
 
 async def test_p34_a_retry_that_overtakes_its_first_try_makes_one_entry(records: SqlRecords, alice: Scope) -> None:
@@ -117,7 +117,7 @@ async def test_p34_a_retry_that_overtakes_its_first_try_makes_one_entry(records:
     assert len(await records.history(alice, MemoryId("m1"))) == 1
 
 
-@pytest.mark.parametrize("delay_s", [0.02, 0.05, 0.09, 0.15, 0.22, 0.3])
+@pytest.mark.parametrize("delay_s", [0.03, 0.08, 0.15, 0.3])
 async def test_p26_a_killed_process_leaves_nothing_half_done(
     records_url: str, records: SqlRecords, database: Database, alice: Scope, delay_s: float
 ) -> None:
