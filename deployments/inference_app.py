@@ -1,4 +1,7 @@
-"""The `inference` application: models and nothing else. No route; reached by handles."""
+"""The `inference` application: models and nothing else. No route; reached by handles.
+
+The runtimes are imported where a replica starts: whoever only builds the application needs no torch, which takes seconds.
+"""
 
 import asyncio
 from typing import Any
@@ -11,11 +14,7 @@ from memory.calibration import ModelStatistics
 from memory.encoding import EncodedPassage, EncodedQuery, ModelCard, Passage
 from memory.errors import Unavailable
 from memory.ticket import Ticket
-from models.batching import EncoderQueue
-from models.encoder import Encoder
-from models.reranker import Reranker
 from models.settings import EncoderSettings, RerankerSettings, SummarizerSettings
-from models.summarizer import Summarizer
 
 
 @serve.deployment(
@@ -28,6 +27,9 @@ class Embedder:
     """Pooled and token vectors for the other applications. One device, one pull queue per replica."""
 
     def __init__(self, settings: EncoderSettings) -> None:
+        from models.batching import EncoderQueue
+        from models.encoder import Encoder
+
         self._encoder = Encoder.load(settings)
         self._encoder.warm_up()
         self._queue = EncoderQueue(self._encoder, settings.max_queue_items)
@@ -53,6 +55,8 @@ class RerankerDeployment:
     """The last judge, where one is configured: a cross-encoder over (question, entry) pairs."""
 
     def __init__(self, settings: RerankerSettings) -> None:
+        from models.reranker import Reranker
+
         self._reranker = Reranker.load(settings)
         self._lock = asyncio.Lock()
 
@@ -68,6 +72,8 @@ class SummarizerDeployment:
     """Text from a causal model or an OpenAI-compatible endpoint. Proposes; never commits."""
 
     def __init__(self, settings: SummarizerSettings) -> None:
+        from models.summarizer import Summarizer
+
         self._summarizer = Summarizer.load(settings)
 
     async def complete(self, ticket: Ticket, messages: list[dict[str, str]]) -> str:
