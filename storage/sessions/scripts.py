@@ -13,7 +13,9 @@ def _family(prelude: str, names: str) -> dict[str, str]:
     return {name: _text(prelude) + _text(name) for name in names.split()}
 
 
-SESSION = _family("session_prelude", "open get peek load append turns read_turns replace remove state put_state preload drop")
+SESSION = _family(
+    "session_prelude", "open get peek load append turns read_turns replace remove state put_state preload drop"
+)
 LISTING = _family("listing_prelude", "list_reserve list_confirm list_touch list_take list_page list_all")
 OWNER = {"owner": _text("owner")}
 CLAIMS = {name: _text(name) for name in ("claim", "finish", "release")}

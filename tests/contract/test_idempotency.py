@@ -55,10 +55,10 @@ async def test_failed_work_frees_its_key(claims, tenant):
 
 async def test_the_claim_of_a_dead_holder_is_free_after_its_lease(claims, tenant):
     me = scope(tenant)
-    await claims.claim(me, "k", "d", 0.2)
+    await claims.claim(me, "k", "d", 1)
     with pytest.raises(Conflict):
-        await claims.claim(me, "k", "d", 0.2)
-    await asyncio.sleep(0.3)
+        await claims.claim(me, "k", "d", 1)
+    await asyncio.sleep(1.2)
     assert await claims.claim(me, "k", "d", 30) == RUN
 
 

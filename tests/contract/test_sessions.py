@@ -87,26 +87,27 @@ USES = {
     "put_state": lambda s, me: s.put_state(me, TaskState(intent="x"), 1),
     "put_state, too late": lambda s, me: s.put_state(me, TaskState(intent="x"), 7),
     "preloaded": lambda s, me: s.set_preloaded(me, ["m2"]),
-    "open": lambda s, me: s.open(me, session_of(me), 2, 100),
+    "open": lambda s, me: s.open(me, session_of(me), 3, 100),
 }
 
 
 async def test_every_use_renews_the_whole_session(sessions, tenant):
-    """T1: a session in use lives on, with all of its parts: two uses, each within the TTL of 2 s, together outlive it."""
+    """T1: a session in use lives on, with all of its parts: uses within the TTL of 3 s go on past it, and past the second that a
+    place in the list outlives its session."""
 
     async def live(place, use):
-        me = await opened(sessions, scope(tenant, f"u{place}", f"s{place}"), ttl_s=2)
+        me = await opened(sessions, scope(tenant, f"u{place}", f"s{place}"), ttl_s=3)
         await sessions.append(me, [turn("first"), turn("second")], 10)
         await sessions.put_state(me, TaskState(intent="buy"), 0)
         await sessions.set_preloaded(me, ["m1"])
         start = now()
-        for _ in range(2):
-            await asyncio.sleep(1.1)
+        for _ in range(3):
+            await asyncio.sleep(1.5)
             try:
                 await use(sessions, me)
             except (Conflict, NotFound) as error:
                 assert error.what != "session"
-        assert now() - start > timedelta(seconds=2.1)
+        assert now() - start > timedelta(seconds=4.2)
         snapshot = await sessions.load(me, 10)
         assert snapshot.state.intent in ("buy", "x")
         assert snapshot.preloaded in (("m1",), ("m2",))

@@ -115,3 +115,24 @@ async def test_a_session_opened_while_its_user_is_forgotten_is_gone_or_listed(se
         async for key in session_client.redis.scan_iter(f"strata:session:{{{tenant}:*:meta")
     }
     assert alive == listed
+
+
+@pytest.mark.parametrize("step", ["open", "list_confirm"])
+async def test_a_user_forgotten_at_any_step_of_an_opening_keeps_no_unlisted_session(
+    session_client, sessions, tenant, step
+):
+    """The race above, forced: the erasure falls exactly before the named step."""
+    me = scope(tenant)
+    run = session_client.run
+
+    async def forgetful(*calls, **options):
+        if calls[0].script == step:
+            session_client.run = run
+            await sessions.forget_user(me)
+        return await run(*calls, **options)
+
+    session_client.run = forgetful
+    with pytest.raises(Conflict, match="open it again"):
+        await opened(sessions, me)
+    assert [key async for key in session_client.redis.scan_iter(f"strata:*{tenant}*")] == []
+    await opened(sessions, me)
