@@ -25,7 +25,7 @@ _BETWEEN = "\n"
 
 BATCH_TOKENS = {"cpu": 512, "cuda": 32_768, "mps": 8192}
 """Padded tokens in a forward pass: a CPU gains nothing above this, and whoever comes next waits for all of it."""
-_LAUNCH_TOKENS = {"cpu": 16, "cuda": 4096, "mps": 512}
+LAUNCH_TOKENS = {"cpu": 16, "cuda": 4096, "mps": 512}
 """What starting a forward pass costs, in tokens' worth of time."""
 
 
@@ -105,7 +105,7 @@ class TextModel:
         self.max_tokens = max_tokens
         self.pooling = pooling
         self.batch_tokens = batch_tokens or BATCH_TOKENS[self.device.type]
-        self._launch_tokens = _LAUNCH_TOKENS[self.device.type]
+        self._launch_tokens = LAUNCH_TOKENS[self.device.type]
         # The Rust tokenizer itself, set once and then only read: the wrapper around it switches truncation on and off in place,
         # which two threads must not.
         self._tokenizer = tokenizer.backend_tokenizer
