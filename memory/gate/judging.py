@@ -42,6 +42,7 @@ class Grammar:
     refusals: ModuleType
     unframe: Callable[[str], Frame]
     clauses: Callable[[str], list[Clause]]
+    recognise_whole: Callable[[str], "tuple[Found, ...] | None"]
     recognise: Callable[[str], "tuple[Found, ...] | Reason | None"]
     standing_request: Callable[[str, str], "tuple[Found, ...] | Reason"]
     as_fact: Callable[[str], str]
@@ -53,6 +54,7 @@ ENGLISH = Grammar(
     refusals_en,
     frames_en.unframe,
     english_clauses,
+    patterns_en.recognise_whole,
     patterns_en.recognise,
     patterns_en.standing_request,
     lambda clause: rewriting_en.sentence(rewriting_en.third_person(clause)),
@@ -66,6 +68,7 @@ CHINESE = Grammar(
     refusals_zh,
     frames_zh.unframe,
     chinese_clauses,
+    patterns_zh.recognise_whole,
     patterns_zh.recognise,
     patterns_zh.standing_request,
     lambda clause: rewriting_zh.third_person(clause).strip("，,。 "),
@@ -162,6 +165,13 @@ def judge_sentence(sentence: str, policy: GatePolicy, known: Recalled) -> list[J
     if reason is not None:
         return [Judgement(sentence, reason)]
     frame = grammar.unframe(line)
+    whole = grammar.recognise_whole(frame.rest)
+    if (
+        whole is not None
+        and not grammar.refusals.is_question(frame.rest)
+        and not grammar.refusals.HYPOTHETICAL.search(frame.rest)
+    ):
+        return [Judgement(sentence, found.reason, candidate(found, grammar.code)) for found in whole]
     clauses = grammar.clauses(frame.rest) or [Clause(frame.rest, frame.rest)]
     asked = [grammar.refusals.is_question(clause.text) for clause in clauses]
     if frame.explicit and frame.task:

@@ -9,7 +9,7 @@ ADVERBS = (
 LIKES = (
     r"(?:like|love|enjoy|adore|prefer|favou?r|appreciate|am (?:really |very |quite |so |absolutely |such )?(?:fond of|keen on|into|crazy about|mad about|"
     r"nuts about|obsessed with|passionate about|a (?:huge |big |massive |real |total |lifelong )*(?:fan|lover) of|addicted to|partial to|interested in)|"
-    r"have (?:always )?(?:loved|liked|enjoyed|preferred|adored)|have a (?:sweet tooth|soft spot|weakness)(?: for)?|cannot get enough of|"
+    r"have (?:always )?(?:loved|liked|enjoyed|preferred|adored)|have a (?:sweet tooth|soft spot|weakness)(?: for)?|cannot get enough of|lean towards?|gravitate towards?|tend towards?|"
     r"am (?:really )?getting into)"
 )
 DISLIKES = (

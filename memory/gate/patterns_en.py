@@ -15,12 +15,10 @@ from memory.verdict import Reason
 Build = Callable[[re.Match[str]], "tuple[Found, ...] | Reason | None"]
 _I = re.IGNORECASE
 
-_TO_ASSISTANT = re.compile(
-    r"^(?:you|your|how you|when you|it when you|the way you|the idea|the (?:look|sound) of)\b", _I
-)
-_ANSWERS = re.compile(r"^(?:your |the assistant's )?(?:answers?|replies|responses|explanations)\b", _I)
+_TO_ASSISTANT = re.compile(r"^(?:your|the idea|the (?:look|sound) of)\b|^(?:\S+ ){0,3}you\b", _I)
+_ANSWERS = re.compile(r"^your (?:answers|replies|responses|explanations) \w+", _I)
 _VAGUE = re.compile(
-    r"^(?:(?:it|this|that|them|these|those|one|ones|him|her|so|both|all|everything|nothing|something|more|most|neither)\b(?! when| if| (?:music|food|kinds?|sorts?|vegetables|seafood|outdoors?))|"
+    r"^(?:(?:it|this|that|them|these|those|one|ones|him|her|so|both|all|everything|nothing|something|more|most|neither|any)\b(?! when| if| (?:music|food|kinds?|sorts?|vegetables|seafood|outdoors?))|"
     r"(?:where|what|how) (?:this|that|it|things)\b|to (?:say|admit|think|ask|bother|break|be|know|hear|see)\b|the (?:first|second|third|last|latter|former|other|new|way|plan|draft|version|one|option|answer|result|design|above|following|paragraph|sentence|previous)\b)",
     _I,
 )
@@ -84,7 +82,7 @@ def _switch(match: re.Match[str]) -> tuple[Found, ...] | Reason:
 
 
 def _own_limit(match: re.Match[str]) -> tuple[Found, ...] | Reason:
-    thing = match["x"] or ""
+    thing = (match["x"] or "").strip()
     if vague(thing) and thing:
         return Reason.INCOMPLETE
     stopped = bool(re.search(r"\b(?:no longer|stopped|quit|gave up|given up|any ?more)\b", match.string, _I))
@@ -99,6 +97,10 @@ def _own_limit(match: re.Match[str]) -> tuple[Found, ...] | Reason:
         "drinking",
         "smoke",
         "smoking",
+        "cut out",
+        "given up",
+        "gave up",
+        "sworn off",
     )
     attribute = subjects.taste(thing or match["verb"], False) if food else Attribute()
     return told(
@@ -155,7 +157,11 @@ def _demand(how: str) -> Build:
 def _requires(match: re.Match[str]) -> tuple[Found, ...] | Reason:
     if re.match(r"(?:this|that|it|there)\b", match["x"], _I):
         return Reason.INCOMPLETE
-    content = sentence("The user requires that " + third_person(match["x"], mentioned=True))
+    if re.search(r"\b(?:says?|said|wants?|told|thinks?|asks?|asked|believes?|if)\b", match["x"], _I):
+        return Reason.THIRD_PARTY
+    content = sentence(
+        "The user requires that " + third_person(match["x"][:1].lower() + match["x"][1:], mentioned=True)
+    )
     return (Found(content, Kind.CONSTRAINT, Reason.CONSTRAINT),)
 
 
@@ -187,36 +193,61 @@ def _lesson(match: re.Match[str]) -> tuple[Found, ...] | None:
 
 _NOT_TASTE = r"(?!to (?:say|admit|think|bother|ask|break|be|know|thank)\b)"
 _WITH_THE = r"(?:the|our|my|your) "
-_RULES: tuple[tuple[re.Pattern[str], Build], ...] = tuple(
+_WHOLE: tuple[tuple[re.Pattern[str], Build], ...] = tuple(
     (re.compile(pattern, _I), build)
     for pattern, build in (
         (r"^(?:the |my )?lessons?(?: (?:learned|learnt))?(?: (?:is|was))?(?: that)?[,:\-–— ]+(?P<x>.+)", _lesson),
         (r"^note to self[,:\-–— ]+(?P<x>.+)", _lesson),
         (r"^(?:that|this|it|what|which) (?:(?:finally |really )?(?:fixed|solved|did|helped|worked)(?: (?:it|that|the trick|this|the problem|the issue))?)(?: (?:is|was))?\s*[:,\-–—]\s*(?:i had to |by )?(?P<x>.+)", _fixed_it),
+        (r"^(?:i )?(?:finally )?(?:got it (?:working|fixed|to work|sorted)|fixed it|solved it|(?:it is |all )?(?:fixed|solved|sorted|resolved)(?: now)?|(?:problem|issue) (?:solved|fixed|sorted)|it (?:works|worked) now)\s*(?:[,:;\-–—]|by|after)\s*(?:i (?:had to )?|it turned out (?:that )?|turns out (?:that )?)?(?P<x>\S+ \S+.*)", _fixed_it),
         (r"^(?:it )?(?:turns|turned) out(?: that)? (?P<x>(?:the|my|our|i|it was|a|an) .+)", _fixed_it),
-        (rf"^{_WITH_THE}(?:\w+ ){{0,3}}(?:refund|payment|deployment|deploy|migration|build|release|upgrade|installation|order|package|parcel|transfer|delivery|backup|update|application|test|tests|import|export|booking|claim)s? (?:was |were |has |have |is |are |did )*(?:been )?(?:finally |successfully |now )?"
+    )
+)  # fmt: skip
+_LEAD = r"(?:(?:now|these days|lately|recently|generally|usually|in general|(?:when it comes to|for|in terms of|at|in|on|every|during|after|before|while|since) [\w' ]{2,30}?),? )?"
+_RULES: tuple[tuple[re.Pattern[str], Build], ...] = tuple(
+    (re.compile(pattern, _I), build)
+    for pattern, build in (
+        (rf"^{_WITH_THE}(?:\w+ ){{0,3}}(?:refund|visa|loan|mortgage|passport|permit|payment|deployment|deploy|migration|build|release|upgrade|installation|order|package|parcel|transfer|delivery|backup|update|application|test|tests|import|export|booking|claim)s? (?:was |were |has |have |is |are |did |got |gets )*(?:been )?(?:finally |successfully |now )?"
          r"(?:not )?(?:arrived|come through|came through|received|succeeded|succeed|successful|failed|fail|went through|gone through|gone well|went well|worked|passed|completed|finished|live|done|approved|rejected|delivered|crashed|refunded|processed|timed out)\b.*", _outcome),
         (rf"^{_WITH_THE}(?:\w+ ){{0,2}}(?:problem|issue|bug|error|crash|cause|root cause|culprit|fix|solution|reason|failure)s? (?:was|were|turned out to be|has been|is|came from)(?: (?:now|finally))? (?!(?:that|still|this|there|back|very|so|really)\b)(?P<x>.+)", _outcome),
         (r"^(?:i|we) (?:have )?(?:finally |successfully |just )*(?:fixed|solved|resolved|deployed|shipped|released|launched|migrated|got|repaired|completed|installed) (?P<x>(?!(?:it|this|that)\b).+(?:\b(?:by|using|with|after|successfully|to production|working|via|through)\b).*)", _outcome),
         (r"^(?P<x>(?!(?:this|that|it|which|he|she|they|you)\b)(?:\w+ing|\w+ \w+ing|an?|the) .{2,80}?\b(?:fixed|solved|resolved|cured|cleared up)\b(?! it\s*$) .+)", _outcome),
         (r"^my (?:(?:current|new|all-time|absolute|own) )*favou?rite(?: (?P<category>(?!is\b|are\b|thing\b)[\w\-' ]{1,40}?))?(?: of all time)?(?: right)?(?: now)? (?:is|are|has always been|is still|is now|would be)(?: now| still| definitely| probably)? (?P<x>.+)", _favourite),
         (r"^(?P<x>[\w'\-&. ]{1,60}?) (?:is|are) (?:still |now )?my (?:(?:current|new|all-time|absolute) )*favou?rite(?: (?P<category>[\w\-' ]{1,40}))?$", _favourite),
+        (r"^the (?P<category>\w+(?: \w+)?) (?:that )?i (?:love|like|enjoy) (?:the )?(?:most|best) (?:is|are) (?P<x>.+)", _favourite),
+        (r"^the (?:\w+(?: \w+)?) (?:that )?i (?:hate|dislike|like least) (?:the )?(?:most )?(?:is|are) (?P<x>.+)", _taste(False)),
         (r"^my (?:preferred|go-to|usual|default|favou?red)(?: (?P<category>[\w\-' ]{1,40}?))? (?:is|are) (?P<x>.+)", _favourite),
         (rf"^(?:now )?i {ADVERBS}(?:have )?(?:just |recently |finally |now )*(?:switched|changed|moved over|converted)(?: from (?P<old>.+?))? (?:over )?to (?P<x>.+)", _switch),
-        (rf"^(?:now |these days |lately |recently |generally |usually |on weekends |at work |in general,? )?i {ADVERBS}{DISLIKES} {_NOT_TASTE}(?P<x>.+)", _taste(False)),
-        (rf"^(?:now |these days |lately |recently |generally |usually |on weekends |at work |in general,? )?i {ADVERBS}{LIKES} {_NOT_TASTE}(?P<x>.+)", _taste(True)),
+        (rf"^{_LEAD}i {ADVERBS}{DISLIKES} {_NOT_TASTE}(?P<x>.+)", _taste(False)),
+        (rf"^{_LEAD}i {ADVERBS}{LIKES} {_NOT_TASTE}(?P<x>.+)", _taste(True)),
+        (rf"^{_LEAD}i (?:have )?(?:got )?(?:(?:absolutely )?(?:no|zero|little)) interest in (?P<x>.+)", _taste(False)),
+        (r"^(?:absolutely )?(?:no|zero) interest in (?P<x>.+)", lambda m: _elliptic("The user has ", m)),
+        (r"^i would (?:always )?(?:take|choose|pick) (?P<x>.+? over .+)", _taste(True)),
+        (r"^i could (?:eat|drink|listen to|watch|read|live on) (?P<x>.+?) (?:every day|all day|forever|any day|any time)$", _taste(True)),
+        (rf"^{_LEAD}i am (?:more of |definitely |really |totally )*an? (?P<x>(?!(?:morning|night|people|busy|nice|good|bad|new|young|old|different|private|family|kind|normal|real|happy|simple|single|sick|lucky)\b)\w+(?: \w+)?) (?:person|drinker|lover|guy|girl|man|woman)$", _taste(True)),
+        (rf"^{_LEAD}i am {ADVERBS}(?:terrified|scared|frightened|afraid|petrified) of (?P<x>.+)", _taste(False)),
         (r"^i would (?:much |far )?rather (?P<x>.+? than .+)", _taste(True)),
         (r"^i (?:usually|always|normally|typically|mostly|tend to|generally|often|only) (?P<x>(?:take|drink|eat|order|buy|book|fly|travel|use|choose|pick|wear|shop|go for|listen|watch|read|work|stay|pay|cook|have|sit|sleep|wake|get up) .+)", lambda m: _habit(m)),
         (rf"^i {ADVERBS}(?:cannot|must not|may not|am not allowed to|should not|never|do not|do not ever|no longer|refuse to|will never|will not|cannot ever) (?:really |ever |even )?(?P<verb>eat|drink|have(?! (?:any |a |an |much |to |the |time|enough|money|idea))|consume|smoke|tolerate|digest|fly|drive|wear|touch|cook|gamble|swim)\b(?P<x>.*)", _own_limit),
         (rf"^i {ADVERBS}(?:have )?(?:stopped|quit|gave up|given up) (?P<verb>eating|drinking|smoking|consuming|driving|flying|using|buying|gambling)\b(?P<x>.*)", _own_limit),
+        (rf"^i {ADVERBS}(?:have )?(?P<verb>cut out|given up|gave up|sworn off|stopped having) (?P<x>(?!on\b|trying\b|hope\b).+)", _own_limit),
+        (rf"^i {ADVERBS}(?:do not|never) (?:really |ever |actually |usually )?(?:watch|read|listen to|play|wear|cook|buy|celebrate|follow|trust) (?P<x>.+)", _taste(False)),
         (r"^(?:please )?(?:never|do not ever|you (?:must|should|may|can) (?:never|not ever)|make sure (?:you )?(?:to )?never(?: to)?|i (?:need|want|would like) you (?:to never|never to)|be sure (?:to )?never(?: to)?) (?P<x>.+)", _demand("never to")),
         (r"^(?:please )?(?:do not|you (?:must|should|may) not|make sure (?:not to|you do not)|i (?:need|want|would like) you not to|i do not want you to|be sure not to) (?P<x>.+)", _demand("not to")),
         (r"^(?:please )?(?:stop|quit|avoid) (?P<x>\w+ing .+)", lambda m: _stop(m)),
         (r"^(?:please )?(?:always|you (?:must|should|need to|have to) always|make sure (?:to always|you always|that you always|to)|i (?:need|want|would like) you to always|be sure to always) (?P<x>.+)", _demand("to always")),
-        (r"^(?P<x>(?:the|all|every|any|each|my|our) .{1,80}?\b(?:must|has to|have to|needs to|need to|cannot|can only|may not|should not|must not|should never|should always) (?!(?:go|leave|be (?:wrong|kidding|joking))$)\w+ ?.*)", _requires),
+        (r"^(?P<x>(?:the|all|every|any|each|my|our) .{1,80}?\b(?:must|has to|have to|needs to|need to|cannot|can only|may not|should not|must not|must never|should be|should never|should always) (?!(?:go|leave|be (?:wrong|kidding|joking))$)\w+ ?.*)", _requires),
+        (r"^(?P<x>(?!(?:it|this|that|these|those|there|he|she|they|you|i|we|life|god|my (?:boss|friend|wife|husband|sister|brother|mother|father|mum|mom|dad|client|manager|teacher|doctor)|the (?:client|boss|manager|teacher|customer|government|law))\b)[\w\-']+(?: [\w\-']+){0,4}? (?:must (?:never|always|not|be)|should (?:never|always)|has to be|have to be|cannot (?:exceed|contain|include|be)) .+)", _requires),
         (r"^no (?!(?:thanks?|thank|problem|worries|idea|way|one|doubt|need|rush|matter|longer|more|luck|news|change|sign|answer)\b)(?P<x>[\w\-']+ (?:[\w\-']+ ){0,3}?(?:in|on|after|before|during|ever)\b.*)$", _none_of),
     )
 )  # fmt: skip
+
+
+def _elliptic(opening: str, match: re.Match[str]) -> tuple[Found, ...] | Reason:
+    """A statement that leaves out "I have"."""
+    content = sentence(opening + third_person(match.string[:1].lower() + match.string[1:], mentioned=True))
+    why = vague(match["x"])
+    return why or (Found(content, Kind.PREFERENCE, Reason.PREFERENCE, subjects.taste(match["x"], False)),)
 
 
 def _habit(match: re.Match[str]) -> tuple[Found, ...] | Reason:
@@ -247,6 +278,16 @@ def standing_request(action: str, opening: str = "From now on") -> tuple[Found, 
     content = sentence(f"{opening}, the user asks {how} " + third_person(rest, mentioned=True))
     kind = Kind.CONSTRAINT if negative else Kind.PREFERENCE
     return (Found(content, kind, Reason.EXPLICIT_REQUEST, _about_answers(rest)),)
+
+
+def recognise_whole(statement: str) -> tuple[Found, ...] | None:
+    """What only the statement before it is split says: "got it working, I swapped the cable"."""
+    for pattern, build in _WHOLE:
+        match = pattern.match(statement)
+        found = build(match) if match else None
+        if isinstance(found, tuple):
+            return found
+    return None
 
 
 def recognise(clause: str) -> tuple[Found, ...] | Reason | None:

@@ -81,11 +81,13 @@ def _plain(kind: Kind) -> Build:
     return build
 
 
-def _fixed(subject: str, value: str) -> Build:
-    def build(match: re.Match[str]) -> tuple[Found, ...]:
-        return said(match, Kind.PROFILE, Attribute(subject, value, exclusive=True))
-
-    return build
+def _device(match: re.Match[str]) -> tuple[Found, ...] | None:
+    """What the user has, not what is wrong with it."""
+    if re.search(
+        r"\b(?:problem|issue|question|error|bug|idea|app|case|charger|interview|number|this|that|it)\b", match["x"], _I
+    ):
+        return None
+    return said(match, Kind.FACT)
 
 
 def _introduces(match: re.Match[str]) -> tuple[Found, ...] | None:
@@ -283,8 +285,13 @@ PROFILE_RULES: tuple[tuple[re.Pattern[str], Build], ...] = tuple(
         (r"^my (?:(?:full|first|last|real|given|family|middle|legal|actual) )*name (?:is|was) (?!not\b)(?:actually |really |spelled )?" + _NAME_TAIL, _one("name", named=True)),
         (r"^i (?:am|was) (?:called|named) " + _NAME_TAIL, _one("name", named=True)),
         (r"^(?:i go by|people call me|everyone calls me|my friends call me|you (?:can|may) call me|(?:please )?call me) (?P<x>.+)", _called),
-        (rf"^(?:i|we) {ADVERBS}(?:live|reside|am living|are living|stay permanently|am based|are based|am located) (?:in|at|near|on|outside|just outside|by|out of) (?P<x>.+)", _one("home", named=True)),
-        (r"^i live (?P<x>alone|with (?:my|a|two|three|an) .+|on my own|by myself)", _one("household")),
+        (rf"^(?:i|we) {ADVERBS}(?:live|reside|have lived|have been living|am living|are living|stay permanently|am based|are based|am located) (?:in|at|near|on|outside|just outside|by|out of) (?P<x>.+)", _one("home", named=True)),
+        (rf"^(?:i|we) {ADVERBS}live (?P<x>(?:downtown|uptown|abroad|overseas|off campus|on campus|in town|upstate)\b.*)", _one("home")),
+        (rf"^{_I_AM}an? (?P<x>(?-i:[A-Z])[a-z]+(?: (?-i:[A-Z])[a-z]+)?(?:er|ian|ite|ean))$", _one("origin")),
+        (rf"^{_I_AM}an? (?P<x>(?:freshman|sophomore|junior|senior)\b(?: (?:in|at) .+)?)$", _plain(Kind.PROFILE)),
+        (rf"^i was (?:raised|brought up) (?P<x>{NATIONALITIES})\b.*", _plain(Kind.PROFILE)),
+        (r"^(?:my|our) (?:company|team|office|department|school|employer|family|household) (?P<x>(?:mostly |only |still )?(?:uses|runs on|relies on|is on) (?!(?:it|this|that)\b).+)", _plain(Kind.FACT)),
+        (r"^i live (?P<x>alone|by myself|with (?:my|a|two|three|an) .+|on my own|by myself)", _one("household")),
         (rf"^(?:i|we) (?:have )?{ADVERBS}(?:just |recently |finally )*(?:moved|relocated|emigrated) (?:from [\w ]+? )?(?:back |over |out )?(?:to|into) (?P<x>.+)", _one("home", corrects=True)),
         (rf"^{_I_AM}(?:originally )?from (?P<x>(?-i:[A-Z]).*|a .+|the .+)", _one("origin", named=True)),
         (rf"^i {ADVERBS}(?:come from|was raised in|grew up in|am a native of) (?P<x>.+)", _one("origin", named=True)),
@@ -293,7 +300,7 @@ PROFILE_RULES: tuple[tuple[re.Pattern[str], Build], ...] = tuple(
         (r"^my birthday (?:is|falls) (?:on |in )?(?P<x>.+)", _one("birthday")),
         (rf"^{_I_AM}(?P<x>{_NUMBER_WORD})(?: years? old| yo| y/o| years of age)?$", _one("age")),
         (rf"^i (?:just )?turn(?:ed)? (?P<x>{_NUMBER_WORD})\b.*", _one("age")),
-        (rf"^{_I_AM}(?:severely |highly |deathly |mildly |badly |slightly )?allergic to (?P<x>.+)", _allergies),
+        (rf"^{_I_AM}(?:really |very )?(?:severely |highly |deathly |mildly |badly |slightly )?allergic to (?P<x>.+)", _allergies),
         (r"^i have an? (?:severe |bad |mild |serious |slight )?allergy to (?P<x>.+)", _allergies),
         (r"^i have an? (?:severe |bad |mild |serious |slight )?(?P<x>[\w]+(?: \w+)?) allergy\b.*", _allergies),
         (rf"^{_I_AM}(?:an? )?(?P<x>{DIETS})(?: .*)?$", _one("diet")),
@@ -304,10 +311,19 @@ PROFILE_RULES: tuple[tuple[re.Pattern[str], Build], ...] = tuple(
         (r"^i (?:have been|got) (?P<x>married|divorced|engaged)\b.*", _one("marital_status")),
         (rf"^{_I_AM}(?P<x>left[- ]handed|right[- ]handed|ambidextrous)$", _one("handedness")),
         (rf"^{_I_AM}(?P<x>retired|semi-retired|unemployed|self-employed|between jobs|on parental leave|freelance)(?: .*)?$", _one("job")),
+        (rf"^{_I_AM}in my (?P<x>(?:early |mid |late |mid-)?(?:twenties|thirties|forties|fifties|sixties|seventies|\d0s)|(?:first|second|third|fourth|fifth|final|last|junior|senior|freshman|sophomore) (?:year|semester)(?: of .+| at .+)?)$", _plain(Kind.PROFILE)),
+        (rf"^{_I_AM}an? (?P<x>aries|taurus|gemini|leo|virgo|libra|scorpio|sagittarius|capricorn|aquarius|pisces)$", _one("star_sign")),
+        (rf"^i {ADVERBS}(?:went to|attended|dropped out of|graduated from|did my \w+ (?:at|in)) (?P<x>(?:high school|college|university|grad school|law school|med school|boarding school|school|uni|(?-i:[A-Z])\w+ (?:University|College|High|School))\b.*)", _plain(Kind.PROFILE)),
+        (rf"^i {ADVERBS}(?:spent my (?:childhood|youth)|was brought up|was raised) in (?P<x>.+)", _one("origin", named=True)),
+        (r"^(?:i|we) (?:have )?(?:just |recently )?had (?:our|my|a) (?P<x>(?:first |second |third )?(?:baby|child|son|daughter|boy|girl))\b.*", _plain(Kind.PROFILE)),
+        (rf"^i {ADVERBS}(?:get|suffer from|am prone to|struggle with) (?P<x>(?:really |very |bad |terrible |frequent )*(?:car ?sick|sea ?sick|air ?sick|motion ?sick(?:ness)?|migraines?|vertigo|nosebleeds|panic attacks|heartburn)\b.*)", _plain(Kind.PROFILE)),
+        (r"^(?P<x>(?!(?:it|this|that|he|she|they|you|work|my)\b)[\w ]{2,30}? (?:gives? me|triggers my|upsets my|makes me) (?:a |an |really |very )*(?:migraines?|headaches?|hives|rash|heartburn|stomach|nauseous|sick|nausea|asthma|bloated|jittery)\b.*)", _plain(Kind.PROFILE)),
+        (rf"^(?:my|our) (?P<who>{RELATIVES}) is (?P<x>(?:\w+ months? )?(?:pregnant|expecting))\b.*", _relative("expecting")),
+        (rf"^i am {ADVERBS}(?:doing|pursuing|finishing|getting) (?P<x>an? .*(?:degree|phd|masters?|master's|mba|apprenticeship|bachelors?|bachelor's|diploma)\b.*)", _plain(Kind.PROFILE)),
         (rf"^{_I_AM}an? (?P<x>(?:\w+ )?(?:gold|silver|platinum|premium|vip|diamond|bronze|prime|pro|plus|elite|enterprise|free)[\w\- ]* ?(?:member|customer|subscriber|user|cardholder|tier))$", _one("membership", Kind.FACT)),
         (rf"^{_I_AM}(?:training to be |working as )?an? (?P<x>(?:[\w\-']+ ){{0,5}}?{OCCUPATIONS})(?:(?: (?:at|for|in|from|with|by|on|specializ\w+|who) |,).*)?(?: now)?$", _one("job")),
         (rf"^{_I_AM}(?:the )?(?P<x>(?:ceo|cto|cfo|coo|head|vp|director|manager|owner|founder|co-founder|chair|lead)\b(?: of .+| at .+|$))", _one("job")),
-        (rf"^{_I_AM}(?P<x>(?:a|an|the) (?:mother|father|mum|mom|dad|parent|grandmother|grandfather)(?: of .+|-of-.+)?)$", _plain(Kind.PROFILE)),
+        (rf"^{_I_AM}(?P<x>(?:a|an|the) (?:single |proud |new |young |working |busy )*(?:mother|father|mum|mom|dad|parent|grandmother|grandfather)(?: of .+|-of-.+| living in .+)?)$", _plain(Kind.PROFILE)),
         (rf"^{_I_AM}(?P<x>an? (?:morning|night|cat|dog|people|family) person|a night owl|an? early (?:bird|riser)|an? (?:introvert|extrovert|only child|twin|native .+ speaker|non-native .+ speaker|immigrant|expat|veteran|minimalist|smoker|non-smoker|beginner .+|heavy sleeper|light sleeper|beginner|runner|cyclist|swimmer|climber|gamer|collector|.*\b(?:fan|lover|enthusiast|aficionado|buff)))$", _plain(Kind.PROFILE)),
         (rf"^{_I_AM}(?P<x>{NATIONALITIES}(?:[- ]\w+)?)(?: citizen)?$", _one("nationality")),
         (rf"^{_I_AM}(?P<x>\d[\d.,']* ?(?:cm|m|kg|kilos|pounds|lbs|feet|foot|ft|inches)\b.*)", _plain(Kind.PROFILE)),
@@ -318,7 +334,7 @@ PROFILE_RULES: tuple[tuple[re.Pattern[str], Build], ...] = tuple(
         (rf"^i {ADVERBS}(?:teach|study|am studying|studied|majored in|major in|am majoring in|did my (?:degree|phd|masters?|bachelors?) in|have a (?:degree|phd|masters?|bachelors?) in) (?P<x>(?!for\b|the (?:text|file|question)).+)", _plain(Kind.PROFILE)),
         (r"^i graduated (?P<x>.+)", _plain(Kind.PROFILE)),
         (rf"^i {ADVERBS}(?:run|own|manage|founded|co-founded|have) (?P<x>(?:an?|my own|two|three) (?:\w+ ){{0,3}}(?:bakery|shop|store|restaurant|caf[eé]|company|business|startup|farm|agency|studio|clinic|practice|firm|salon|gym|hotel|blog|bookshop|bar|workshop|gallery|school|nonprofit|charity))\b.*", _plain(Kind.PROFILE)),
-        (rf"^(?:i|we) {ADVERBS}(?:have|have got) (?P<x>(?:an?|one|two|three|four|five|six|seven|no|\d+|twin)\b(?: \w+){{0,2}}? {RELATIVES})\b.*", _plain(Kind.PROFILE)),
+        (rf"^(?:i|we) {ADVERBS}(?:have|have got) (?P<x>(?:an?|one|two|three|four|five|six|seven|no|\d+|twin)\b(?: [\w\-]+){{0,2}}? {RELATIVES})\b.*", _plain(Kind.PROFILE)),
         (rf"^(?:i|we) {ADVERBS}(?:have|have got) (?P<x>(?:twins|twin (?:boys|girls)|triplets))\b.*", _plain(Kind.PROFILE)),
         (rf"^(?:i|we) {ADVERBS}(?:have|own|have got|adopted|got|have adopted) (?P<x>(?:an?|one|two|three|four|five|six|\d+)\b(?: [\w\-]+){{0,3}}? {PETS})\b.*", _plain(Kind.PROFILE)),
         (rf"^(?:my|our) (?P<who>{RELATIVES}|(?:\w+ )?{PETS})(?:'s name (?:is|was)| is (?:called|named)| are (?:called|named)|'s called) (?P<x>.+)", _relative("name")),
@@ -329,6 +345,9 @@ PROFILE_RULES: tuple[tuple[re.Pattern[str], Build], ...] = tuple(
         (rf"^my (?P<noun>{OWN_NOUNS}) (?:is|are|will be|has to be|should be|cannot exceed|must not exceed|is set to) (?:now |still )?(?:at |around |about )?(?P<x>.+)", _own),
         (r"^(?:please )?(?:change|update|correct|set|switch) (?:my|the) (?P<noun>(?:[\w\-]+ ){0,2}(?:address|email|e-mail|phone|number|name|birthday|timezone|zone|size|job|title|budget|language|diet|surname|pronouns)) (?:from (?:[^\s]+(?: [^\s]+){0,4}) )?to (?P<x>.+?)(?:,? (?:not|instead of|from) (?P<old>.+))?$", _update),
         (rf"^i {ADVERBS}(?:drive|ride|own|have got|have|use|am on|am using|run|play on) (?P<x>(?:an? |the |my )?(?:\d{{4}} |old |new |used |second-hand )*(?:iphone|ipad|macbook|mac|imac|pixel|galaxy|samsung|android|windows|linux|thinkpad|xbox|playstation|ps5|nintendo|switch|kindle|tesla|toyota|honda|ford|bmw|audi|volvo|fiat|kia|nissan|mazda|renault|peugeot|subaru|hyundai|volkswagen|vw|skoda|seat|mini|dell|lenovo|hp|asus|canon|nikon|sony|apple|huawei|xiaomi|oneplus|motorola|fitbit|garmin|chromebook|surface)\b.*)", _plain(Kind.FACT)),
+        (rf"^(?:i|we) {ADVERBS}(?:own|have|have got|bought|use) (?P<x>(?:an? |my own )?(?:[\w\-]+ ){{0,3}}(?:dslr|camera|laptop|desktop|tablet|phone|smartphone|printer|router|broadband|fibre|console|e-reader|smartwatch|projector|drone|telescope|electric car|motorbike|motorcycle|scooter|e-bike|piano|guitar|violin|garden|allotment|balcony|caravan|boat|house|flat|apartment)\b.*)", _device),
+        (r"^i (?P<x>do not (?:have|own) (?:an? |any )(?:car|kids|children|pets?|tv|television|smartphone|licence|license|driver's license|siblings|credit card|garden|oven|microwave|dishwasher)\b.*)", _plain(Kind.FACT)),
+        (rf"^{_FREQUENCY},? i (?P<x>(?!am\b|want\b|need\b|will\b|would\b|had\b|was\b).+)", _plain(Kind.FACT)),
         (rf"^i {ADVERBS}(?:drive|ride) (?P<x>an? .+)", _plain(Kind.FACT)),
         (rf"^i {ADVERBS}use (?P<x>(?:an? (?:\w+ )?(?:screen reader|wheelchair|hearing aid|standing desk|mac|pc)|(?-i:[A-Z])[\w.+#]*(?: (?-i:[A-Z0-9])[\w.+#]*){{0,3}})(?: (?:for|at|as|on|with|every|daily|instead) ?.*)?$)", _plain(Kind.FACT)),
         (rf"^i {ADVERBS}(?P<x>(?!am\b|want\b|need\b|will\b|would\b|had\b|was\b|did\b|do\b|wonder\b|forgot\b)[a-z]+ (?:.{{0,60}} )?{_FREQUENCY})$", _plain(Kind.FACT)),

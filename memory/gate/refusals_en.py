@@ -31,9 +31,9 @@ SARCASM = re.compile(
     _I,
 )
 QUOTATION = re.compile(
-    r"(?:^[\"“”'‘«](?!re\b)|\b(?:he|she|they|people|everyone|someone|mom|mum|dad|boss|wife|husband|friend|sister|brother|doctor|teacher|colleague|neighbou?r|guy|lady|article|book|sign|site|song|lyrics?|character|author|email|message|quote|saying|who|it)"
+    r"(?:^[\"“”'‘«](?!re\b)|[\"“][^\"”]*\b(?:I|my|me)\b[^\"”]*[\"”]|\b(?:he|she|they|people|everyone|someone|mom|mum|dad|boss|wife|husband|friend|sister|brother|doctor|teacher|colleague|neighbou?r|guy|lady|article|book|sign|site|song|lyrics?|character|author|email|message|quote|saying|who|it)"
     r"(?: always| often| once| just| also| keeps?)?(?: told (?:me|us|him|her|them)| says?| said| saying| wrote| writes| claims?| claimed| goes| reads| asked| thinks?| mentioned| insists?)\b|"
-    r"\b(?:quote|quoting|according to|as the saying goes|in the words of)\b|\b(?:said|says|wrote|reads|goes)[:,]?\s*[\"“'‘])",
+    r"\b(?!(?:i|that|having|easier|enough|been|being|all|as)\b)\w+ (?:says|said|told (?:me|us|him|her)|claims|claimed|insists)\b|\b(?:quote|quoting|according to|as the saying goes|in the words of)\b|\b(?:said|says|wrote|reads|goes)[:,]?\s*[\"“'‘])",
     _I,
 )
 _NOT_QUOTED = re.compile(r"^my (?:doctor|dentist) (?:told me|said|says)", _I)
@@ -113,8 +113,8 @@ _SMALL_TALK = re.compile(
     _I,
 )
 _FRAGMENT = re.compile(
-    r"^(?:(?:and|but|because|so|or|also|not|me|mine|this|that|these|those|it|them|the other|the first|the second|the last|with|for|without|which|than|i (?:do|am|did|have|was|will|can)(?: too| not)?|"
-    r"me (?:too|neither))\b.*)?$",
+    r"^(?:(?:and|but|because|so|or|also|not|me|mine|this|that|these|those|it|them|the other|the first|the second|the last|with|for|without|which|than|"
+    r"me (?:too|neither))\b.*|i (?:do|am|did|have|was|will|can)(?: too| not)?)?$",
     _I,
 )
 
