@@ -25,7 +25,7 @@ FIRST = (
     ("user", "我叫林晓，住在杭州，对花生过敏。"),
     ("user", "我喜欢喝咖啡。"),
     ("assistant", "好的，您似乎是一位注重效率的人。"),
-    ("user", "By the way, please always answer briefly."),
+    ("user", "By the way, I work as a nurse and I like window seats."),
     ("user", "帮我查一下快递到哪了？"),
     ("user", "我现在不喝咖啡了，改喝茶了。"),
 )
@@ -91,8 +91,7 @@ def play(url: str, key: str | None, console: Console) -> int:
         )
     )
     other = show_context(later, UNRELATED, console)
-    facts = [m for m in other["memories"] if m["kind"] not in ("constraint",)]
-    checks.append(("an unrelated question recalls nothing about the user", not facts))
+    checks.append(("an unrelated question recalls nothing", not other["memories"]))
     checks.append(
         (
             "every prompt is within its budget",

@@ -37,7 +37,7 @@ def up(
 @app.command()
 def down() -> None:
     """Stop a running Strata and its bundled session server."""
-    from deployments.cli.up import stop
+    from deployments.cli.down import stop
 
     raise typer.Exit(stop(console))
 

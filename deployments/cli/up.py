@@ -168,29 +168,3 @@ def _stop_serve(child: subprocess.Popen[bytes]) -> None:
 
 def _tail(path: Path, lines: int = 15) -> str:
     return "\n".join(path.read_text("utf-8", "replace").splitlines()[-lines:])
-
-
-def stop(console: Console) -> int:
-    """For a Strata in another shell; 0 also where none runs."""
-    from models.settings import strata_home
-
-    home = strata_home()
-    pid_file = home / "run" / "strata.pid"
-    try:
-        pid = int(pid_file.read_text())
-        os.kill(pid, signal.SIGTERM)
-    except (FileNotFoundError, ValueError, ProcessLookupError):
-        valkey_server.stop(home)
-        pid_file.unlink(missing_ok=True)
-        console.print("Strata was not running.")
-        return 0
-    deadline = time.monotonic() + 12.0
-    while time.monotonic() < deadline:
-        try:
-            os.kill(pid, 0)
-        except ProcessLookupError:
-            console.print("Stopped.")
-            return 0
-        time.sleep(0.1)
-    console.print(f"[red]Process {pid} is still stopping.[/red]")
-    return 1
