@@ -34,10 +34,8 @@ def rank_score(memory: Memory, similarity: float, policy: RecallPolicy, now: dat
     The three formulas are those of the source documents; "recency" and "freshness" are the decay of the entry's kind.
     """
     freshness = decay(age(memory, now), policy.decay.of(memory.kind))
-    match policy.formula:
-        case RankingFormula.PRODUCT:
-            return similarity * freshness * memory.confidence
-        case RankingFormula.RECENCY:
-            return 0.5 * similarity + 0.3 * freshness + 0.2 * memory.importance
-        case RankingFormula.IMPORTANCE:
-            return 0.6 * similarity + 0.3 * memory.importance + 0.1 * freshness
+    if policy.formula is RankingFormula.PRODUCT:
+        return similarity * freshness * memory.confidence
+    if policy.formula is RankingFormula.RECENCY:
+        return 0.5 * similarity + 0.3 * freshness + 0.2 * memory.importance
+    return 0.6 * similarity + 0.3 * memory.importance + 0.1 * freshness

@@ -18,7 +18,7 @@ from memory.calibration import Features, ModelStatistics, Weights, relevance
 from memory.encoding import EncodedQuery, TokenVectors
 from memory.entry import Kind, Memory, Source, Status
 from memory.fusion import Scores, folded, rrf, scaled, weighted
-from memory.late import late_scores
+from memory.late import LONG_QUESTION, late_scores
 from memory.lexical import Bm25, Unit, coverage, document, is_personal, question_content
 from memory.policy import Fusion, RecallPolicy
 from memory.ranking import age, decay, rank_score
@@ -158,7 +158,10 @@ def recall(
     wanted.sort(key=lambda f: f.memory.id)
     late, plain, reverse = _late(question, wanted)
     keywords = _keywords(question, wanted)
-    similarity = similarities(late, keywords, policy, statistics.late_mean if statistics else None)
+    # A long question's score has two sides, on another scale than one side's unrelated pairs.
+    long = question.encoded is not None and len(question.encoded.tokens) >= LONG_QUESTION
+    unrelated = None if statistics is None or long else statistics.late_mean
+    similarity = similarities(late, keywords, policy, unrelated)
     judged = []
     for i, one in enumerate(wanted):
         features = _features(question, one, float(plain[i]), statistics)
