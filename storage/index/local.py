@@ -48,6 +48,12 @@ class _Job:
             if self._cancelled:
                 raise apsw.InterruptError
             self._connection = connection
+        connection.set_commit_hook(
+            self.cancelled
+        )  # an interrupt between two statements is lost; the commit is refused all the same
+
+    def cancelled(self) -> bool:
+        return self._cancelled
 
     def end(self) -> None:
         with self._lock:

@@ -5,10 +5,10 @@ bytes that it keeps. A further backend is one more entry in `BACKENDS`.
 """
 
 import base64
-import sqlite3
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
+import apsw
 import numpy as np
 import pytest
 
@@ -51,7 +51,7 @@ class LocalBackend:
         self, tenant: TenantId, vector: np.ndarray, words: Sequence[str]
     ) -> tuple[dict[str, float], set[str]]:
         """Every entry's cosine with `vector`, and every entry with one of `words`: as a search that forgot its filter."""
-        connection = sqlite3.connect(self.folder / file_name(tenant))
+        connection = apsw.Connection(str(self.folder / file_name(tenant)))
         rows = connection.execute("SELECT id, vector FROM entries").fetchall()
         cosines = {found: float(np.frombuffer(blob, np.float32) @ vector) for found, blob in rows}
         worded = connection.execute(

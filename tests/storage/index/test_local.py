@@ -1,0 +1,293 @@
+"""The embedded index: what is peculiar to files, threads, processes and disks."""
+
+import asyncio
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import apsw
+import pytest
+
+from memory.errors import ConfigError, DeadlineExceeded, Overloaded, Unavailable
+from memory.ids import MemoryId, TenantId
+from storage.index import partition
+from storage.index.local import LocalIndex, _Job
+from storage.index.partition import file_name
+from tests.contract.index_backends import DIMENSION, MODEL, LocalBackend, asking, scope, sealed, unit
+
+pytestmark = pytest.mark.asyncio
+(VECTOR,) = unit(1)
+
+
+@pytest.fixture
+def local(tmp_path):
+    made = LocalBackend(tmp_path / "index")
+    yield made
+    made.close()
+
+
+def path_of(local: LocalBackend) -> Path:
+    return local.folder / file_name(TenantId("acme"))
+
+
+@contextmanager
+def write_lock(local: LocalBackend) -> Iterator[None]:
+    """Held by somebody else, so that writers wait."""
+    holder = apsw.Connection(str(path_of(local)))
+    holder.execute("BEGIN IMMEDIATE")
+    try:
+        yield
+    finally:
+        holder.execute("ROLLBACK")
+        holder.close()
+
+
+def log_of(local: LocalBackend) -> bytes:
+    return Path(f"{path_of(local)}-wal").read_bytes()
+
+
+def open_databases(folder: Path) -> int:
+    links = [link for link in Path("/proc/self/fd").iterdir() if link.exists()]
+    return sum(link.readlink().parent == folder and link.readlink().suffix == ".db" for link in links)
+
+
+async def test_p24_file_names_differ_even_where_the_file_system_ignores_case():
+    tenants = ["acme", "Acme", "ACME", "aCme", "a-cme", "a_cme", "-", "_", "con", "A" * 64, "a" * 64]
+    names = [file_name(TenantId(tenant)) for tenant in tenants]
+    assert len({name.lower() for name in names}) == len(tenants)
+    assert all(name == name.lower() and len(name) <= 255 for name in names)
+
+
+async def test_p18_another_models_file_is_refused_with_one_line(local):
+    await local.open().upsert(scope(), [sealed("m1", VECTOR, "tea")])
+    for model, dimension in [("another_model", DIMENSION), (MODEL, 2 * DIMENSION)]:
+        other = LocalIndex(local.folder, model, dimension)
+        with pytest.raises(
+            ConfigError, match=r"t-acme\.db: holds vectors of the model test_model.*configure that model again"
+        ):
+            await other.ids(scope(), None, 10)
+        with pytest.raises(ConfigError):
+            await other.check()
+        other.close()
+    await local.open().check()
+    assert await local.open().ids(scope(), None, 10) == ["m1"]
+
+
+async def test_a_file_of_another_layout_is_refused(local):
+    await local.open().upsert(scope(), [sealed("m1", VECTOR)])
+    local.close()
+    with apsw.Connection(str(path_of(local))) as connection:
+        connection.execute("UPDATE meta SET value = 99 WHERE name = 'layout'")
+    with pytest.raises(ConfigError, match="another version of Strata"):
+        await local.open().ids(scope(), None, 10)
+
+
+@pytest.mark.parametrize(
+    "garbage", [b"this is no database at all, whatever its name says " * 50, b"SQLite format 3\x00" + b"\xff" * 9_000]
+)
+async def test_a_damaged_file_is_named_and_left_alone(local, garbage):
+    index = local.open()
+    path_of(local).write_bytes(garbage)
+    for call in (index.check(), index.ids(scope(), None, 10), index.upsert(scope(), [sealed("m1", VECTOR)])):
+        with pytest.raises(ConfigError, match="damaged; move it away"):
+            await call
+    assert path_of(local).read_bytes() == garbage
+
+
+async def test_a_folder_that_cannot_be_made_stops_the_start(tmp_path):
+    (tmp_path / "file").write_text("in the way")
+    with pytest.raises(ConfigError, match="cannot be made"):
+        LocalIndex(tmp_path / "file" / "index", MODEL, DIMENSION)
+
+
+async def test_a_folder_that_cannot_be_written_stops_the_start(tmp_path, monkeypatch):
+    monkeypatch.setattr(os, "access", lambda path, mode: False)  # the tests may run as root, who can write everywhere
+    with pytest.raises(ConfigError, match="cannot be written"):
+        LocalIndex(tmp_path, MODEL, DIMENSION)
+
+
+async def test_ping_tells_a_folder_that_went_away(local):
+    index = local.open()
+    await index.ping()
+    local.folder.rmdir()
+    with pytest.raises(Unavailable):
+        await index.ping()
+
+
+async def test_p27_a_lock_held_by_another_ends_at_the_deadline_and_not_later(local):
+    index = local.open(deadline_s=0.3)
+    await local.open().upsert(scope(), [sealed("m1", VECTOR, "tea")])
+    with write_lock(local):
+        start = time.monotonic()
+        with pytest.raises(DeadlineExceeded):
+            await index.upsert(scope(), [sealed("m2", VECTOR, "tea")])
+        assert time.monotonic() - start < 2
+        assert len(await index.search(scope(), asking(VECTOR), 10, 10)) == 1  # readers do not wait for the writer
+    await index.upsert(scope(), [sealed("m3", VECTOR, "tea")])
+    assert await index.ids(scope(), None, 10) == ["m1", "m3"]
+
+
+async def test_a_cancelled_write_leaves_nothing_half_written(local):
+    index = local.open(threads=1)  # so that a later call sees what became of it
+    await index.upsert(scope(), [sealed("m0", VECTOR, "tea")])
+    batch = [sealed(f"m{n}", VECTOR, "tea and much more of it") for n in range(1, 400)]
+    seen = set()
+    for delay in (0.0, 0.001, 0.003, 0.01, 0.02, 0.04):
+        task = asyncio.create_task(index.upsert(scope(), batch))
+        await asyncio.sleep(delay)
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+        held = len(await index.ids(scope(), None, 1_000))
+        assert held in (1, 400)
+        words = len(await index.search(scope(), asking(None, "tea"), 0, 1_000))
+        assert words == held
+        seen.add(held)
+        await index.remove(scope(), [entry.id for entry in batch])
+    assert 1 in seen
+    await index.upsert(scope(), batch)  # the connections are whole
+    assert len(await index.ids(scope(), None, 1_000)) == 400
+
+
+async def test_p27_a_killed_writer_leaves_whole_batches_only(local):
+    command = [sys.executable, "-m", "tests.storage.index.writer", str(local.folder), "forever"]
+    for _ in range(3):
+        writer = await asyncio.create_subprocess_exec(*command, stdout=subprocess.PIPE)
+        last = -1
+        for _ in range(8):
+            last = int(await writer.stdout.readline())
+        writer.kill()
+        await writer.wait()
+        index = local.open()
+        ids = await index.ids(scope(), None, 1_000)
+        batches = {id.split("-")[0] for id in ids}
+        assert len(ids) == 20 * len(batches)
+        assert {f"b{n}" for n in range(last + 1)} <= batches  # what was acknowledged is there
+        hits = await index.search(scope(), asking(VECTOR, "tea"), 1_000, 1_000)
+        assert sum(hit.cosine is not None for hit in hits) == sum(hit.bm25 is not None for hit in hits) == len(ids)
+        await index.remove(scope(), ids)
+
+
+async def test_a_full_disk_is_unavailable_and_leaves_nothing_corrupt(local):
+    command = [sys.executable, "-m", "tests.storage.index.writer", str(local.folder), "full"]
+    writer = await asyncio.create_subprocess_exec(*command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    output, errors = await writer.communicate()
+    assert writer.returncode == 0, errors.decode()
+    assert b"full" in output
+    ids = await local.open().ids(scope(), None, 1_000)
+    stored = 20 * (len(output.splitlines()) - 1)
+    assert len(ids) == stored + 2 and {"before", "after"} <= set(ids)
+    with apsw.Connection(str(path_of(local))) as connection:
+        assert connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
+
+
+async def test_more_calls_than_the_queue_holds_are_told_to_come_back(local):
+    index = local.open(threads=1, queue=2)
+    await index.upsert(scope(), [sealed("m", VECTOR, "tea")])
+    with write_lock(local):
+        calls = [asyncio.create_task(index.upsert(scope(), [sealed(f"m{n}", VECTOR, "tea")])) for n in range(10)]
+        await asyncio.sleep(0.2)
+        refused = [call for call in calls if call.done() and isinstance(call.exception(), Overloaded)]
+    assert len(refused) == 7
+    await asyncio.gather(*(call for call in calls if call not in refused))
+    assert len(await index.ids(scope(), None, 20)) == 4  # and there is room again
+
+
+async def test_no_more_files_stay_open_than_allowed(local):
+    index = local.open(open_files=3)
+    for n in range(20):
+        await index.upsert(scope(tenant=f"t{n}"), [sealed("m1", VECTOR, "tea")])
+    assert 1 <= open_databases(local.folder) <= 3
+    assert await index.ids(scope(tenant="t0"), None, 5) == ["m1"]
+
+
+async def test_what_is_kept_in_memory_is_bounded_and_never_stale(local):
+    index = local.open(cache_bytes=DIMENSION * 4 * 10)
+    vectors = unit(40)
+    for user in range(4):
+        await index.upsert(scope(), [sealed(f"m{user}-{n}", vectors[n], user=f"u{user}") for n in range(8)])
+    for _ in range(2):
+        for user in range(4):
+            hits = await index.search(scope(), asking(vectors[3], user=f"u{user}"), 3, 0)
+            assert hits[0].id == f"m{user}-3"
+    assert index._cache._bytes <= DIMENSION * 4 * 10 and len(index._cache._kept) == 1
+    await index.remove(scope(), [MemoryId("m3-3")])
+    assert index._cache._bytes == 0
+    await index.upsert(scope(), [sealed(f"big{n}", vectors[n], user="big") for n in range(40)])
+    assert len(await index.search(scope(), asking(vectors[3], user="big"), 40, 0)) == 40
+    assert index._cache._bytes == 0  # larger than the whole bound: read each time
+
+
+async def test_a_scrub_waits_for_readers_and_gives_up_at_its_deadline(local, monkeypatch):
+    index = local.open()
+    await index.upsert(scope(), [sealed("m1", VECTOR, "tea")])
+    reader = apsw.Connection(str(path_of(local)))
+    reader.execute("BEGIN")
+    reader.execute("SELECT count(*) FROM entries").fetchall()
+    await index.remove(scope(), [MemoryId("m1")])
+    monkeypatch.setattr("storage.index.local._SCRUB_DEADLINE_S", 0.3)
+    with pytest.raises(DeadlineExceeded):
+        await index.scrub(scope())
+    reader.execute("COMMIT")
+    reader.close()
+    await index.scrub(scope())
+    assert log_of(local) == b""
+
+
+async def test_after_close_it_is_unavailable(local):
+    index = local.open()
+    await index.upsert(scope(), [sealed("m1", VECTOR, "tea")])
+    index.close()
+    index.close()
+    with pytest.raises(Unavailable):
+        await index.ids(scope(), None, 10)
+    assert sorted(path.name for path in local.folder.iterdir()) == ["t-acme.db"]  # the log is folded in
+
+
+async def test_another_process_between_file_and_schema_is_no_index_yet(local):
+    local.open()
+    path_of(local).touch()
+    assert await local.open().ids(scope(), None, 10) == []
+    await local.open().upsert(scope(), [sealed("m1", VECTOR)])
+    assert await local.open().ids(scope(), None, 10) == ["m1"]
+
+
+async def test_a_call_that_was_cancelled_while_it_waited_never_starts(local):
+    index = local.open(threads=1)
+    await index.upsert(scope(), [sealed("m0", VECTOR)])
+    with write_lock(local):
+        busy = asyncio.create_task(index.upsert(scope(), [sealed("busy", VECTOR, "tea")]))
+        waiting = asyncio.create_task(index.upsert(scope(), [sealed("late", VECTOR)]))
+        await asyncio.sleep(0.1)
+        waiting.cancel()
+        await asyncio.gather(waiting, return_exceptions=True)
+    await busy
+    assert waiting.cancelled()
+    assert await index.ids(scope(), None, 10) == ["busy", "m0"]
+
+
+async def test_a_commit_after_the_deadline_is_refused(local):
+    """A worker that is stalled in the middle of a transaction must not commit when it wakes up."""
+    index = local.open()
+    await index.upsert(scope(), [sealed("m0", VECTOR)])
+    job = _Job(5.0)
+    connection = partition.connect(path_of(local), MODEL, DIMENSION, False, job.keep_waiting)
+    job.start(connection)
+    with pytest.raises(apsw.ConstraintError), partition.writing(connection):
+        connection.execute("DELETE FROM entries")
+        job.cancel()
+    assert not connection.in_transaction
+    connection.close()
+    with pytest.raises(apsw.InterruptError):
+        job.start(connection)
+    assert not job.keep_waiting(0)
+    assert await index.ids(scope(), None, 5) == ["m0"]
+
+
+async def test_waiting_for_a_lock_is_jittered_and_bounded():
+    start = time.monotonic()
+    partition.pause(50, 0.0)
+    assert time.monotonic() - start < 0.2
