@@ -117,6 +117,7 @@ class Authenticator:
         self._stale = timedelta(seconds=KEY_STALE_SECONDS)
         self._size = cache_size
         self._known: OrderedDict[str, _KnownKey] = OrderedDict()
+        self._verified: OrderedDict[str, SessionClaims] = OrderedDict()
         policies.on_change(self._forget)
 
     async def authenticate(self, authorization: str | None, request_id: str) -> Caller:
@@ -154,10 +155,22 @@ class Authenticator:
         return Caller(scope, policy, f"key:{record.id}", request_id)
 
     async def _by_token(self, credential: str, request_id: str) -> Caller:
-        claims = verify_token(credential, self._token_keys, self._clock())
+        claims = self._claims(credential)
         policy = await self._policy(claims.tenant_id, BAD_TOKEN)
         scope = Scope(claims.tenant_id, claims.user_id, claims.session_id, SESSION_GRANTS)
         return Caller(scope, policy, f"session:{claims.session_id}", request_id, claims.time_zone)
+
+    def _claims(self, token: str) -> SessionClaims:
+        """An agent sends one token with every call: a verified one is remembered, and only its expiry is looked at again."""
+        now = self._clock()
+        claims = self._verified.get(token)
+        if claims is None or now >= claims.expires_at:
+            self._verified.pop(token, None)
+            claims = verify_token(token, self._token_keys, now)
+            self._verified[token] = claims
+            while len(self._verified) > self._size:
+                self._verified.popitem(last=False)
+        return claims
 
     async def _policy(self, tenant_id: TenantId, why: str) -> Policy:
         try:

@@ -1,7 +1,7 @@
 """The route class of every call: credential first, then the query, then the body, then the flow."""
 
 from collections.abc import Awaitable, Callable
-from typing import Any, get_origin
+from typing import Any, get_args, get_origin
 
 from fastapi.dependencies.models import Dependant
 from fastapi.routing import APIRoute
@@ -40,6 +40,11 @@ def _all(dependant: Dependant) -> list[Dependant]:
     return [dependant, *(each for inner in dependant.dependencies for each in _all(inner))]
 
 
+def _repeatable(annotation: Any) -> bool:
+    """A list, or a list or nothing."""
+    return any(get_origin(each) is list for each in (annotation, *get_args(annotation)))
+
+
 def query_names(route: APIRoute) -> dict[str, bool]:
     """Query parameters of a route: name -> may be given more than once."""
     names: dict[str, bool] = {}
@@ -48,9 +53,9 @@ def query_names(route: APIRoute) -> dict[str, bool]:
             annotation = parameter.field_info.annotation
             if isinstance(annotation, type) and issubclass(annotation, BaseModel):
                 for name, field in annotation.model_fields.items():
-                    names[field.alias or name] = get_origin(field.annotation) in (list, tuple)
+                    names[field.alias or name] = _repeatable(field.annotation)
             else:
-                names[parameter.alias] = get_origin(annotation) in (list, tuple)
+                names[parameter.alias] = _repeatable(annotation)
     return names
 
 

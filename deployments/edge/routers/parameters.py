@@ -12,20 +12,27 @@ Member = Annotated[Caller, Depends(caller_with(Grant.MEMORY))]
 """A tenant key or a session token."""
 KeyHolder = Annotated[Caller, Depends(caller_with(Grant.MEMORY, key_only=True))]
 """A tenant key only."""
-Svc = Annotated[Any, Depends(services_of)]
+
+
+async def _services(request: Request) -> Any:
+    return services_of(request)
+
+
+# All dependencies are coroutines: a plain function would cost each request a trip through the thread pool.
+Svc = Annotated[Any, Depends(_services)]
 
 _ID_SCHEMA = {"pattern": "^[A-Za-z0-9_-]{1,64}$"}
 
 
-def _session_id(session_id: Annotated[str, Path(json_schema_extra=_ID_SCHEMA)]) -> SessionId:
+async def _session_id(session_id: Annotated[str, Path(json_schema_extra=_ID_SCHEMA)]) -> SessionId:
     return SessionId(checked_id(session_id, "session_id"))
 
 
-def _turn_id(turn_id: Annotated[str, Path(json_schema_extra=_ID_SCHEMA)]) -> TurnId:
+async def _turn_id(turn_id: Annotated[str, Path(json_schema_extra=_ID_SCHEMA)]) -> TurnId:
     return TurnId(checked_id(turn_id, "turn_id"))
 
 
-def _memory_id(memory_id: Annotated[str, Path(json_schema_extra=_ID_SCHEMA)]) -> MemoryId:
+async def _memory_id(memory_id: Annotated[str, Path(json_schema_extra=_ID_SCHEMA)]) -> MemoryId:
     return MemoryId(checked_id(memory_id, "memory_id"))
 
 

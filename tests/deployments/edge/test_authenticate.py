@@ -104,6 +104,20 @@ async def test_a_token_issues_no_token_for_another(world):
         world.authenticator.issue_token(caller, Session(SessionId("s2"), UserId("alice"), NOON, NOON))
 
 
+async def test_a_remembered_token_expires_all_the_same(world):
+    session = Session(SessionId("s1"), UserId("alice"), NOON, NOON)
+    token, expires_at = world.authenticator.issue_token(await world.by(world.key), session)
+    await world.by(token)
+    world.clock.now = expires_at + timedelta(seconds=10)
+    with pytest.raises(Unauthenticated):
+        await world.by(token)
+    for number in range(50):
+        other = replace(session, id=SessionId(f"s{number}"))
+        with pytest.raises(Unauthenticated):  # a changed signature is no remembered token
+            await world.by(world.authenticator.issue_token(await world.by(world.key), other)[0][:-4] + "AAAA")
+    assert len(world.authenticator._verified) == 0
+
+
 @pytest.mark.parametrize(
     "header",
     [None, "", "Bearer", "Bearer ", "Basic YTpi", "Bearer nonsense", "Bearer sk_main_short", "Bearer st_a.b.c", "sk_x"],

@@ -42,7 +42,7 @@ async def test_a_session_id_of_ones_own(world):
     again = await world.open(session="mine")
     assert first["session_id"] == again["session_id"] == "mine"
     answer = await world.call("POST", "/v1/sessions", json={"user_id": "bob", "session_id": "mine"})
-    assert answer.status_code == 404  # alice's: to bob it does not exist
+    assert answer.status_code == 409  # alice's: a key, which may know of both, is told to choose another
 
 
 async def test_sessions_page_by_page(world):

@@ -1,8 +1,10 @@
 """Nobody reaches what is another's: not by naming it, not by spelling, not by a foreign credential. All answers look alike."""
 
+import asyncio
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
+import httpx
 import pytest
 
 from deployments.edge.credentials import SessionClaims, sign_token
@@ -141,8 +143,6 @@ async def test_two_authorization_headers_are_one_too_many(world):
     headers = [("Authorization", f"Bearer {world.key}"), ("Authorization", "Bearer sk_other")]
     answer = await world.call("GET", "/v1/memories?user_id=alice", "", headers=dict(headers[:1]))
     assert answer.status_code == 200
-    import httpx
-
     async with httpx.AsyncClient(transport=httpx.ASGITransport(world.memory), base_url="http://edge") as http:
         doubled = await http.get("/v1/memories?user_id=alice", headers=headers)
     assert doubled.status_code == 401
@@ -155,3 +155,22 @@ async def test_a_tenants_rate_is_its_own(world):
     assert int(answers[2].headers["retry-after"]) >= 1
     assert answers[2].json()["type"] == "urn:strata:problem:overloaded"
     assert (await world.call("GET", "/v1/memories?user_id=alice")).status_code == 200
+
+
+async def test_p21_requests_at_once_keep_to_their_tenants(world):
+    other = await world.declare(f"{world.tenant}_x")
+    tokens = {}
+    for key in (world.key, other):
+        for user in ("alice", "bob"):
+            tokens[key, user] = (await world.open(user, f"s-{user}", key))["token"]
+
+    async def say(key, user, number):
+        content = f"{key[-6:]} {user} {number}"
+        body = {"turns": [{"role": "user", "content": content}], "memory": "off"}
+        await world.call("POST", f"/v1/sessions/s-{user}/turns", tokens[key, user], json=body)
+
+    await asyncio.gather(*(say(key, user, number) for number in range(10) for key, user in tokens))
+    for (key, user), token in tokens.items():
+        turns = (await world.call("GET", f"/v1/sessions/s-{user}/turns", token)).json()["items"]
+        assert {turn["content"] for turn in turns} == {f"{key[-6:]} {user} {number}" for number in range(10)}
+        assert len(turns) == 10
