@@ -7,7 +7,7 @@ ADVERBS = (
     r"secretly|both|all|very much|do|tend to|sort of|kind of|even|deeply|genuinely|honestly|at present)\s+){0,4}"
 )
 LIKES = (
-    r"(?:like|love|enjoy|adore|prefer|favou?r|appreciate|am (?:really |very |quite |so |absolutely |such )?(?:fond of|keen on|into|crazy about|mad about|"
+    r"(?:like|love|enjoy|adore|prefer|favou?r|am (?:really |very |quite |so |absolutely |such )?(?:fond of|keen on|into|crazy about|mad about|"
     r"nuts about|obsessed with|passionate about|a (?:huge |big |massive |real |total |lifelong )*(?:fan|lover) of|addicted to|partial to|interested in)|"
     r"have (?:always )?(?:loved|liked|enjoyed|preferred|adored)|have a (?:sweet tooth|soft spot|weakness)(?: for)?|cannot get enough of|lean towards?|gravitate towards?|tend towards?|"
     r"am (?:really )?getting into)"
@@ -20,7 +20,7 @@ DISLIKES = (
 )
 LANGUAGES = (
     r"(?:English|Spanish|French|German|Italian|Portuguese|Chinese|Mandarin|Cantonese|Japanese|Korean|Arabic|Russian|Polish|Dutch|Turkish|"
-    r"Hindi|Urdu|Bengali|Tamil|Swedish|Norwegian|Danish|Finnish|Greek|Hebrew|Czech|Hungarian|Ukrainian|Romanian|Vietnamese|Thai|"
+    r"Gaelic|Afrikaans|Tagalog|Nepali|Punjabi|Serbian|Croatian|Bulgarian|Slovak|Lithuanian|Hindi|Urdu|Bengali|Tamil|Swedish|Norwegian|Danish|Finnish|Greek|Hebrew|Czech|Hungarian|Ukrainian|Romanian|Vietnamese|Thai|"
     r"Indonesian|Malay|Swahili|Persian|Farsi|Catalan|Irish|Welsh|Latin|Esperanto|sign language)"
 )
 DIETS = (
@@ -41,7 +41,7 @@ RELATIVES = (
     r"kid|child|baby|mother|father|mum|mom|dad|sister|brother|parents|children|kids|sons|daughters|twins|grandma|grandpa|grandmother|grandfather|"
     r"niece|nephew|aunt|uncle|cousin|boys|girls|boy|girl|siblings?|brothers|sisters))"
 )
-PETS = r"(?:dogs?|cats?|pupp(?:y|ies)|kittens?|rabbits?|hamsters?|parrots?|budgies?|horses?|pon(?:y|ies)|tortoises?|turtles?|fish|goldfish|snakes?|ferrets?|guinea pigs?|beagles?|labradors?|poodles?|terriers?|retrievers?|corgis?|huskys?|huskies|dachshunds?|bulldogs?|spaniels?|chickens?|pets?|bunny|gecko)"
+PETS = r"(?:dogs?|cats?|pupp(?:y|ies)|kittens?|rabbits?|hamsters?|parrots?|budgies?|horses?|pon(?:y|ies)|tortoises?|turtles?|fish|goldfish|snakes?|ferrets?|guinea pigs?|beagles?|labradors?|poodles?|terriers?|retrievers?|corgis?|huskys?|huskies|dachshunds?|bulldogs?|shibas?|shih tzus?|pugs?|collies?|boxers?|spaniels?|chickens?|pets?|bunny|gecko)"
 OCCUPATIONS = (
     r"(?:[\w\-]*(?:engineer|developer|programmer|designer|teacher|doctor|nurse|lawyer|accountant|architect|manager|analyst|scientist|researcher|"
     r"consultant|student|professor|lecturer|writer|author|journalist|editor|translator|photographer|artist|musician|actor|actress|chef|cook|baker|"

@@ -15,11 +15,11 @@ from memory.verdict import Reason
 Build = Callable[[re.Match[str]], "tuple[Found, ...] | Reason | None"]
 _I = re.IGNORECASE
 
-_TO_ASSISTANT = re.compile(r"^(?:your|the idea|the (?:look|sound) of)\b|^(?:\S+ ){0,3}you\b", _I)
+_TO_ASSISTANT = re.compile(r"^(?:your|the idea|the (?:look|sound) of)\b|^(?:\S+ ){0,7}you\b", _I)
 _ANSWERS = re.compile(r"^your (?:answers|replies|responses|explanations) \w+", _I)
 _VAGUE = re.compile(
-    r"^(?:(?:it|this|that|them|these|those|one|ones|him|her|so|both|all|everything|nothing|something|more|most|neither|any)\b(?! when| if| (?:music|food|kinds?|sorts?|vegetables|seafood|outdoors?))|"
-    r"(?:where|what|how) (?:this|that|it|things)\b|to (?:say|admit|think|ask|bother|break|be|know|hear|see)\b|the (?:first|second|third|last|latter|former|other|new|way|plan|draft|version|one|option|answer|result|design|above|following|paragraph|sentence|previous)\b)",
+    r"^(?:(?:it|this|that|them|these|those|one|ones|him|her|so|both|all|everything|nothing|something|more|most|neither|any|its|their|his|her)\b(?! when| if| (?:music|food|kinds?|sorts?|vegetables|seafood|outdoors?))|"
+    r"(?:where|what|how) (?:this|that|it|things)\b|to (?:say|admit|think|ask|bother|break|be|know|hear|see)\b|the (?:ones?|help|support|advice|suggestions?|feedback|first|second|third|last|latter|former|other|new|way|plan|draft|version|one|option|answer|result|design|above|following|paragraph|sentence|previous)\b)",
     _I,
 )
 
@@ -110,7 +110,7 @@ def _own_limit(match: re.Match[str]) -> tuple[Found, ...] | Reason:
 
 _ABOUT_THIS_TURN = re.compile(
     r"\b(?:this|that|it|these|those|yet|now|here|above|below|again|worry|bother|mind|get me wrong|be (?:silly|sorry|rude|mean|like|so|afraid)|know|think|understand|forget|remember|"
-    r"the (?:first|second|third|last|following|code|file|table|title|paragraph|sentence|line|section|intro|introduction|ending|order|text|list|draft))\b|^(?:stop|go|lie|panic|judge|laugh|leave|wait|ask|give up|hesitate)\b",
+    r"the (?:ones?|help|support|advice|suggestions?|feedback|first|second|third|last|following|code|file|table|title|paragraph|sentence|line|section|intro|introduction|ending|order|text|list|draft))\b|^(?:stop|go|lie|panic|judge|laugh|leave|wait|ask|give up|hesitate)\b",
     _I,
 )
 
@@ -170,7 +170,9 @@ def _none_of(match: re.Match[str]) -> tuple[Found, ...]:
     return (Found(content, Kind.CONSTRAINT, Reason.CONSTRAINT),)
 
 
-def _outcome(match: re.Match[str]) -> tuple[Found, ...]:
+def _outcome(match: re.Match[str]) -> tuple[Found, ...] | Reason:
+    if re.search(r"\bnot\b.*\byet\b|\bstill\b|\?$", match.string, _I):
+        return Reason.TRANSIENT  # an intermediate state is no outcome
     return told(match.string, Kind.TASK_RESULT, Reason.OUTCOME)
 
 
@@ -207,10 +209,10 @@ _LEAD = r"(?:(?:now|these days|lately|recently|generally|usually|in general|(?:w
 _RULES: tuple[tuple[re.Pattern[str], Build], ...] = tuple(
     (re.compile(pattern, _I), build)
     for pattern, build in (
-        (rf"^{_WITH_THE}(?:\w+ ){{0,3}}(?:refund|visa|loan|mortgage|passport|permit|payment|deployment|deploy|migration|build|release|upgrade|installation|order|package|parcel|transfer|delivery|backup|update|application|test|tests|import|export|booking|claim)s? (?:was |were |has |have |is |are |did |got |gets )*(?:been )?(?:finally |successfully |now )?"
-         r"(?:not )?(?:arrived|come through|came through|received|succeeded|succeed|successful|failed|fail|went through|gone through|gone well|went well|worked|passed|completed|finished|live|done|approved|rejected|delivered|crashed|refunded|processed|timed out)\b.*", _outcome),
-        (rf"^{_WITH_THE}(?:\w+ ){{0,2}}(?:problem|issue|bug|error|crash|cause|root cause|culprit|fix|solution|reason|failure)s? (?:was|were|turned out to be|has been|is|came from)(?: (?:now|finally))? (?!(?:that|still|this|there|back|very|so|really)\b)(?P<x>.+)", _outcome),
-        (r"^(?:i|we) (?:have )?(?:finally |successfully |just )*(?:fixed|solved|resolved|deployed|shipped|released|launched|migrated|got|repaired|completed|installed) (?P<x>(?!(?:it|this|that)\b).+(?:\b(?:by|using|with|after|successfully|to production|working|via|through)\b).*)", _outcome),
+        (rf"^{_WITH_THE}(?:\w+ ){{0,3}}(?:refund|visa|loan|launch|boiler|heating|printer|wifi|internet|car|mortgage|passport|permit|payment|deployment|deploy|migration|build|release|upgrade|installation|order|package|parcel|transfer|delivery|backup|update|application|test|tests|import|export|booking|claim)s? (?:was |were |has |have |is |are |did |got |gets )*(?:been )?(?:finally |successfully |now )?"
+         r"(?:not )?(?:arrived|come through|came through|received|succeeded|succeed|successful|failed|fail|went through|gone through|gone well|went well|worked|passed|completed|finished|live|done|approved|rejected|delivered|crashed|refunded|processed|timed out|fixed|repaired|solved|working again)\b.*", _outcome),
+        (rf"^{_WITH_THE}(?:\w+ ){{0,2}}(?:problem|issue|bug|error|crash|cause|root cause|culprit|fix|solution|reason|failure)s? (?:was|were|turned out to be|came from|has been (?=fixed|solved|resolved)|is (?=fixed|solved|resolved|gone)|(?<=cause )is|(?<=culprit )is|(?<=fix )is)(?: (?:now|finally))? (?!(?:that|still|this|there|back|very|so|really)\b)(?P<x>.+)", _outcome),
+        (r"^(?:i|we) (?:have )?(?:finally |successfully |just )*(?:fixed|solved|resolved|deployed|shipped|released|launched|migrated|repaired|completed|installed) (?P<x>(?!(?:it|this|that)\b).+(?:\b(?:by|using|with|after|successfully|to production|working|via|through)\b).*)", _outcome),
         (r"^(?P<x>(?!(?:this|that|it|which|he|she|they|you)\b)(?:\w+ing|\w+ \w+ing|an?|the) .{2,80}?\b(?:fixed|solved|resolved|cured|cleared up)\b(?! it\s*$) .+)", _outcome),
         (r"^my (?:(?:current|new|all-time|absolute|own) )*favou?rite(?: (?P<category>(?!is\b|are\b|thing\b)[\w\-' ]{1,40}?))?(?: of all time)?(?: right)?(?: now)? (?:is|are|has always been|is still|is now|would be)(?: now| still| definitely| probably)? (?P<x>.+)", _favourite),
         (r"^(?P<x>[\w'\-&. ]{1,60}?) (?:is|are) (?:still |now )?my (?:(?:current|new|all-time|absolute) )*favou?rite(?: (?P<category>[\w\-' ]{1,40}))?$", _favourite),
@@ -235,7 +237,7 @@ _RULES: tuple[tuple[re.Pattern[str], Build], ...] = tuple(
         (r"^(?:please )?(?:never|do not ever|you (?:must|should|may|can) (?:never|not ever)|make sure (?:you )?(?:to )?never(?: to)?|i (?:need|want|would like) you (?:to never|never to)|be sure (?:to )?never(?: to)?) (?P<x>.+)", _demand("never to")),
         (r"^(?:please )?(?:do not|you (?:must|should|may) not|make sure (?:not to|you do not)|i (?:need|want|would like) you not to|i do not want you to|be sure not to) (?P<x>.+)", _demand("not to")),
         (r"^(?:please )?(?:stop|quit|avoid) (?P<x>\w+ing .+)", lambda m: _stop(m)),
-        (r"^(?:please )?(?:always|you (?:must|should|need to|have to) always|make sure (?:to always|you always|that you always|to)|i (?:need|want|would like) you to always|be sure to always) (?P<x>.+)", _demand("to always")),
+        (r"^(?:please )?(?:always|you (?:must|should|need to|have to) always|make sure (?:to always|you always|that you always|to)|i (?:need|want|would like) you to always|be sure to always) (?!(?:on|in|at|the|an?|been|so|too|very|there|my|our|some|someone|works?|worked|happens?|has|is|was|gets?)\b)(?P<x>.+)", _demand("to always")),
         (r"^(?P<x>(?:the|all|every|any|each|my|our) .{1,80}?\b(?:must|has to|have to|needs to|need to|cannot|can only|may not|should not|must not|must never|should be|should never|should always) (?!(?:go|leave|be (?:wrong|kidding|joking))$)\w+ ?.*)", _requires),
         (r"^(?P<x>(?!(?:it|this|that|these|those|there|he|she|they|you|i|we|life|god|my (?:boss|friend|wife|husband|sister|brother|mother|father|mum|mom|dad|client|manager|teacher|doctor)|the (?:client|boss|manager|teacher|customer|government|law))\b)[\w\-']+(?: [\w\-']+){0,4}? (?:must (?:never|always|not|be)|should (?:never|always)|has to be|have to be|cannot (?:exceed|contain|include|be)) .+)", _requires),
         (r"^no (?!(?:thanks?|thank|problem|worries|idea|way|one|doubt|need|rush|matter|longer|more|luck|news|change|sign|answer)\b)(?P<x>[\w\-']+ (?:[\w\-']+ ){0,3}?(?:in|on|after|before|during|ever)\b.*)$", _none_of),
@@ -263,6 +265,11 @@ def _stop(match: re.Match[str]) -> tuple[Found, ...] | Reason:
     return (Found(content, Kind.CONSTRAINT, Reason.CONSTRAINT),)
 
 
+_STATES_SOMETHING = re.compile(
+    r"^(?:i|we|it|he|she|they|you|my|our|his|her|the|this|that|there|an?|what|how|who)\b", _I
+)
+
+
 def standing_request(action: str, opening: str = "From now on") -> tuple[Found, ...] | Reason:
     """What follows "from now on": an order to the assistant that outlives this turn."""
     action = re.sub(
@@ -273,7 +280,7 @@ def standing_request(action: str, opening: str = "From now on") -> tuple[Found, 
     )
     negative = re.match(r"^(?:never|do not ever|do not) ", action, _I)
     how, rest = ("never to", action[negative.end() :]) if negative else ("to", action)
-    if len(rest.split()) < 2 or re.search(r"\b(?:this|that|it)$", rest, _I):
+    if len(rest.split()) < 2 or re.search(r"\b(?:this|that|it)$", rest, _I) or _STATES_SOMETHING.match(rest):
         return Reason.INCOMPLETE
     content = sentence(f"{opening}, the user asks {how} " + third_person(rest, mentioned=True))
     kind = Kind.CONSTRAINT if negative else Kind.PREFERENCE

@@ -330,7 +330,7 @@ PROFILE_RULES: tuple[tuple[re.Pattern[str], Build], ...] = tuple(
         (rf"^i {ADVERBS}work (?:full-time |part-time |freelance )?as (?P<x>.+)", _one("job")),
         (rf"^i {ADVERBS}work (?:full-time |part-time |remotely )?(?:at|for) (?P<x>(?!home\b|night\b|now\b|it\b|the moment\b|least\b|that\b|this\b|me\b).+)", _one("employer", named=True)),
         (rf"^i {ADVERBS}work (?P<x>(?:in|with) .+|from home.*|remotely.*|nights?.*|night shifts.*|part-time.*|full-time.*|shifts.*)", _plain(Kind.PROFILE)),
-        (r"^i (?:have )?(?:just |recently )?(?:started|joined|begun) (?:a new job |work(?:ing)? )?(?:at|as|with) (?P<x>.+)", _one("job", corrects=True)),
+        (r"^i (?:have )?(?:just |recently )?(?:(?:started|begun) (?:a new job|work|working) (?:at|as|with|for)|joined|started (?:at|as)) (?P<x>(?:an? |the )?(?-i:[A-Z]).*|an? .+)", _one("job", corrects=True)),
         (rf"^i {ADVERBS}(?:teach|study|am studying|studied|majored in|major in|am majoring in|did my (?:degree|phd|masters?|bachelors?) in|have a (?:degree|phd|masters?|bachelors?) in) (?P<x>(?!for\b|the (?:text|file|question)).+)", _plain(Kind.PROFILE)),
         (r"^i graduated (?P<x>.+)", _plain(Kind.PROFILE)),
         (rf"^i {ADVERBS}(?:run|own|manage|founded|co-founded|have) (?P<x>(?:an?|my own|two|three) (?:\w+ ){{0,3}}(?:bakery|shop|store|restaurant|caf[eé]|company|business|startup|farm|agency|studio|clinic|practice|firm|salon|gym|hotel|blog|bookshop|bar|workshop|gallery|school|nonprofit|charity))\b.*", _plain(Kind.PROFILE)),

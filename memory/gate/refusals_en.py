@@ -16,7 +16,7 @@ DECLINED = re.compile(
 INSTRUCTION = re.compile(
     r"\b(?:(?:ignore|disregard|forget|override|bypass|overlook|drop|break|discard)\b.{0,40}\b(?:rules?|instructions?|prompts?|guidelines?|polic(?:y|ies)|guardrails|restrictions?|programming|training|safety)|"
     r"system (?:prompt|message|instructions?)|(?:you are|you're) now|from now on,? you (?:are|will be|must|have no)|act as (?:if|though|an?|my|the)\b|pretend (?:to be|you|that you)|jailbreak|"
-    r"developer mode|do anything now|your (?:new |own |real |true |hidden )?(?:rules|instructions|guidelines|programming|restrictions|training|persona|directives?|prompt)\b|"
+    r"(?:do not|never|stop) (?:follow|obey|observe|respect|apply)\w* (?:any |the |your |all )*(?:rules|restrictions|instructions|guidelines|limits|polic)|developer mode|do anything now|your (?:new |own |real |true |hidden )?(?:rules|instructions|guidelines|programming|restrictions|training|persona|directives?|prompt)\b|"
     r"(?:to|tell|for|inform|convince) (?:everyone|everybody|every (?:user|customer|person)|all (?:users|customers|people|other users)|other users|anyone|anybody|whoever)|"
     r"(?:everyone|anyone|whoever) who asks|no matter (?:who|what) (?:asks|anyone|i)|"
     r"(?:always|only|must|should) (?:recommend|promote|endorse|advertise|praise|plug|say (?:that|yes)|claim|tell (?:people|users|them))\b|"

@@ -38,6 +38,7 @@ _CONJUGATED_AFTER_AND = words_of(
     "work live love hate like enjoy drink eat play run speak use study teach drive own prefer travel read write "
     "sing cook"
 )
+_NUMBERED = words_of("book part type chapter volume phase war section grade class level act world charles elizabeth")
 _TOKEN = re.compile(r"\s+|[^\s]+")
 _WORD = re.compile(r"^([^\w']*)([\w'\-]*)(.*)$", re.DOTALL)
 _LATER = {
@@ -86,6 +87,7 @@ def third_person(clause: str, *, mentioned: bool = False) -> str:
     With `mentioned`, the user was already named in a frame around the clause.
     """
     out: list[str] = []
+    previous = ""
     singular_verb = plural_verb = coordinate = after_and = False
     for token in _TOKEN.findall(clause):
         if token.isspace():
@@ -94,7 +96,9 @@ def third_person(clause: str, *, mentioned: bool = False) -> str:
         match = _WORD.match(token)
         before, word, after = match.groups() if match else ("", token, "")
         lower = word.lower()
-        if lower in _LATER and not (lower == "us" and word == "US"):
+        numeral = word == "I" and previous in _NUMBERED
+        previous = lower
+        if lower in _LATER and not numeral and word != "US":
             table = _LATER if mentioned else _FIRST
             subject = lower in ("i", "we")
             singular_verb, plural_verb = subject and not mentioned, subject and mentioned
@@ -118,3 +122,40 @@ def sentence(text: str) -> str:
     """With a capital first and a full stop last."""
     text = text.strip().rstrip(".!;,:… ").rstrip()
     return text[:1].upper() + text[1:] + "."
+
+
+_THE_USER = re.compile(r"^(?:the )?user(?P<own>'s)?\s+", re.IGNORECASE)
+
+
+def first_person(statement: str) -> str | None:
+    """ "The user likes tea" -> "I like tea", so that one set of rules reads both; None if it does not begin with the user."""
+    match = _THE_USER.match(statement)
+    if not match:
+        return None
+    rest = statement[match.end() :]
+    if match["own"]:
+        return "my " + rest
+    words = rest.split(" ")
+    for index, word in enumerate(words):
+        if not _is_adverb(word.lower()) and word.lower() not in ("no", "longer"):
+            words[index] = base_form(word)
+            break
+    for index, word in enumerate(words[1:], 1):
+        base = base_form(word)
+        if words[index - 1].lower() in ("and", "but") and (
+            base.lower() in _CONJUGATED_AFTER_AND or base in ("am", "have", "do")
+        ):
+            words[index] = base
+    return "I " + " ".join("my" if word.lower() == "their" else word for word in words)
+
+
+def base_form(verb: str) -> str:
+    """ "likes" -> "like", "is" -> "am": the inverse of `third_singular`."""
+    lower = verb.lower()
+    if lower in ("is", "has", "does", "goes", "was"):
+        return {"is": "am", "has": "have", "does": "do", "goes": "go", "was": "was"}[lower]
+    if lower.endswith("ies") and len(lower) > 4:
+        return verb[:-3] + "y"
+    if lower.endswith(("shes", "ches", "xes", "sses", "zzes")):
+        return verb[:-2]
+    return verb[:-1] if lower.endswith("s") and not lower.endswith("ss") else verb

@@ -26,7 +26,7 @@ _STATES = r"(?:(?:severely |highly |originally )?(?:allergic to|from [A-Z]|based
 _SUBJECTS = r"(?:(?:also |now |currently |then |please )?(?:I|my|we|our|you|he|she|they|it is|that is|this is|there is|please|never|always|make sure|do not ever|his|her|everyone calls|people call|my friends call|stop \w+ing)\b)"
 _ASKING = r"(?:what|where|how|who|why|which|can you|could you|do you|is there|are there|is it|is that|should I|can I|any (?:ideas|suggestions|tips|recommendations)|recommend|suggest|tell me|help me|find me|book me|give me|show me)\b"
 _BOUNDARY = re.compile(
-    rf"\s*(?:[,;]|\s[-–—]+\s|[–—]|\.\.\.|…)\s*(?:(?:and|but|so|or|also|plus|because|since|although|though|while|yet|as|then|if)\s+)*(?={_SUBJECTS}|{_VERBS}\b|{_STATES}|{_ASKING})"
+    rf"\s*(?:[,;]|\s[-–—]+\s|[–—]|\.\.\.|…)\s*(?:(?:and|but|so|or|also|plus|because|since|although|though|while|yet|as|then|if)\s+)*(?={_SUBJECTS}|(?!like\b){_VERBS}\b|{_STATES}|{_ASKING})"
     rf"|\s+(?:(?:and|but|plus|because|since|although|though|while|yet|so)\s+(?:also |then |now )?)(?={_SUBJECTS}|{_VERBS}\b|{_STATES})|\s+but (?=(?:not|now)\s)|(?<=\w)\s*;\s*",
     _I,
 )
@@ -103,6 +103,7 @@ _ZH_RELATIVE = re.compile(
     r"^我(?:的|家)?(?P<who>(?:大|小|二)?(?:女儿|儿子|孩子|闺女|老婆|妻子|太太|媳妇|爱人|老公|丈夫|先生|男朋友|女朋友|对象|猫|狗|宝宝|妈妈|爸爸|妈|爸|姐姐|妹妹|哥哥|弟弟|爷爷|奶奶|外公|外婆|朋友|同事|同学|领导|老板|室友|姐|妹|哥|弟))"
 )
 _ZH_OTHERS = re.compile(
+    r"^(?!用户)"
     r"^(?:他|她|它|他们|她们|小[\u4e00-\u9fff]|老[\u4e00-\u9fff](?!家|师)|(?:(?!我)[\u4e00-\u9fff]){2,3}(?:是|喜欢|住在|爱吃|讨厌))"
 )
 _ZH_NOT = re.compile(r"不(?:是|叫|住)[^，,]{1,30}$")

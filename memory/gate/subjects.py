@@ -89,29 +89,37 @@ def singular(noun: str) -> str:
     return noun
 
 
+_SUBJECT_CHARS, _VALUE_CHARS = 80, 200
+
+
+def _named(attribute: Attribute) -> Attribute:
+    """A whole subordinate clause is no name of a thing: such an entry sets no attribute."""
+    long = len(attribute.subject or "") > _SUBJECT_CHARS or len(attribute.value or "") > _VALUE_CHARS
+    return Attribute() if long else attribute
+
+
 def single(subject: str, value: str, retracts: str | None = None) -> Attribute:
     """An attribute with one value at a time: a new one retires the old (home, name, job)."""
-    return Attribute(
-        subject, normal_value(value), exclusive=True, retracts=normal_value(retracts) if retracts else None
-    )
+    old = normal_value(retracts) if retracts else None
+    return _named(Attribute(subject, normal_value(value), exclusive=True, retracts=old))
 
 
 def taste(thing: str, likes: bool) -> Attribute:
     """P8: liking and disliking one thing are two values of one attribute, so that the later one retires the earlier."""
-    return Attribute(f"preference:{normal_value(thing)}", "like" if likes else "dislike", exclusive=True)
+    return _named(Attribute(f"preference:{normal_value(thing)}", "like" if likes else "dislike", exclusive=True))
 
 
 def favourite(category: str, thing: str) -> Attribute:
     """P7: there is one favourite of a kind at a time."""
-    return Attribute(f"favourite:{singular(normal_value(category))}", normal_value(thing), exclusive=True)
+    return _named(Attribute(f"favourite:{singular(normal_value(category))}", normal_value(thing), exclusive=True))
 
 
 def standing(subject: str, value: str) -> Attribute:
     """An attribute whose values stand side by side (languages, children, pets): `subject:value`."""
     normal = normal_value(value)
-    return Attribute(f"{subject}:{normal}", normal)
+    return _named(Attribute(f"{subject}:{normal}", normal))
 
 
 def allergy(allergen: str) -> Attribute:
     thing = singular(normal_value(allergen))
-    return Attribute(f"allergy:{thing}", "yes", exclusive=True)
+    return _named(Attribute(f"allergy:{thing}", "yes", exclusive=True))
