@@ -31,8 +31,16 @@ async def relay(valkey, home):
 
 @pytest.fixture
 async def behind(relay):
-    """A client behind the relay, with a pool of two and a deadline of half a second."""
-    client = SessionClient(relay.url, deadline_s=0.5, connections=2)
+    """A client behind the relay, with a pool of two."""
+    client = SessionClient(relay.url, deadline_s=10, connections=2)
+    yield client
+    await client.aclose()
+
+
+@pytest.fixture
+async def hasty(relay):
+    """The same with a deadline of a second."""
+    client = SessionClient(relay.url, deadline_s=1, connections=2)
     yield client
     await client.aclose()
 
@@ -66,16 +74,22 @@ def every_call(client, me):
 CALLS = sorted(every_call(SessionClient("redis://nowhere"), scope("t")))
 
 
-@pytest.mark.parametrize("name", CALLS)
-async def test_a_silent_server_costs_the_deadline_and_no_more(relay, behind, tenant, name):
-    call = every_call(behind, scope(tenant))[name]
-    await behind.ping()
+async def test_a_silent_server_costs_the_deadline_and_no_more(relay, tenant):
+    client = SessionClient(relay.url, deadline_s=1, connections=len(CALLS))
+    await asyncio.gather(*(client.redis.ping() for _ in CALLS))
     relay.silent = True
-    start = time.monotonic()
-    with pytest.raises(DeadlineExceeded) as error:
-        await call()
-    assert 0.4 < time.monotonic() - start < 1.5
-    assert pickle.loads(pickle.dumps(error.value)).what == "sessions"
+
+    async def waited(call):
+        start = time.monotonic()
+        with pytest.raises(DeadlineExceeded) as error:
+            await call()
+        assert pickle.loads(pickle.dumps(error.value)).what == "sessions"
+        return time.monotonic() - start
+
+    calls = every_call(client, scope(tenant))
+    waits = dict(zip(calls, await asyncio.gather(*map(waited, calls.values())), strict=True))
+    assert {name: wait for name, wait in waits.items() if not 0.9 < wait < 3} == {}
+    await client.aclose()
 
 
 @pytest.mark.parametrize("name", CALLS)
@@ -88,13 +102,13 @@ async def test_a_server_that_is_away_is_unavailable_and_its_words_stay_inside(re
     assert "relay" not in error.value.detail
 
 
-async def test_a_full_pool_waits_no_longer_than_the_deadline(relay, behind, tenant):
-    store = RedisSessions(behind)
-    await behind.ping()
+async def test_a_full_pool_waits_no_longer_than_the_deadline(relay, hasty, tenant):
+    store = RedisSessions(hasty)
+    await hasty.ping()
     relay.silent = True
     start = time.monotonic()
     results = await asyncio.gather(*(store.load(scope(tenant), 1) for _ in range(30)), return_exceptions=True)
-    assert time.monotonic() - start < 2
+    assert time.monotonic() - start < 4
     assert {type(r) for r in results} == {DeadlineExceeded}
     relay.silent = False
     with pytest.raises(NotFound):  # and afterwards all is well
@@ -196,8 +210,6 @@ async def test_p36_a_cancelled_request_leaves_nothing_on_a_pooled_connection(rel
             answered += 1
         except asyncio.CancelledError:
             cancelled += 1
-        except DeadlineExceeded:
-            assert cut_after is None  # only waited too long for one of the two connections
 
     kinds = [raw_pipeline, raw_command, load, many]
     for _ in range(60):
@@ -214,8 +226,8 @@ async def test_p36_a_cancelled_request_leaves_nothing_on_a_pooled_connection(rel
     assert len(behind.pool._available_connections) <= 2
 
 
-async def test_p36_a_missed_deadline_leaves_nothing_either(relay, behind, tenant):
-    store = RedisSessions(behind)
+async def test_p36_a_missed_deadline_leaves_nothing_either(relay, hasty, tenant):
+    store = RedisSessions(hasty)
     one, other = await opened(store, scope(tenant)), await opened(store, scope(tenant, "bob", "s2"))
     await store.append(one, [turn("a", "alice's")], 10)
     await store.append(other, [turn("a", "bob's")], 10)
