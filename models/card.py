@@ -87,7 +87,8 @@ def read_prepared(folder: Path) -> PreparedModel:
                 str(folder), "was prepared by another version; delete it, it is prepared again at the next start"
             )
         card = ModelCard(**content["card"])
-        means = np.load(folder / MEANS_FILE, allow_pickle=False)
+        with (folder / MEANS_FILE).open("rb") as file:
+            means = np.lib.format.read_array(file, allow_pickle=False)
         model = PreparedModel(
             source=Path(content["source"]) if content["source"] else folder,
             card=card,
