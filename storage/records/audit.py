@@ -9,7 +9,7 @@ from sqlalchemy import Connection, insert, select
 from memory.errors import NotFound
 from memory.scope import Scope
 from storage.protocols import AuditEvent, Receipt
-from storage.records.base import OnDatabase
+from storage.records.base import OnDatabase, same_id
 from storage.records.schema import audit, receipts
 
 
@@ -45,13 +45,13 @@ class Audit(OnDatabase):
     async def receipt(self, scope: Scope, receipt_id: str) -> Receipt:
         """NotFound("receipt") where there is none of this tenant's (and user's, where the scope has one)."""
         r = receipts.c
-        query = select(r.action, r.count.label("entries"), r.requested_at, r.records_at, r.completed_at).where(
-            r.tenant_id == scope.tenant_id, r.id == receipt_id
-        )
+        query = select(
+            r.tenant_id, r.id, r.action, r.count.label("entries"), r.requested_at, r.records_at, r.completed_at
+        ).where(r.tenant_id == scope.tenant_id, r.id == receipt_id)
         if scope.user_id is not None:
             query = query.where(r.user_id == scope.user_id)
         row = await self._database.read(lambda connection: connection.execute(query).first())
-        if row is None:
+        if row is None or not same_id(row.id, receipt_id) or not same_id(row.tenant_id, scope.tenant_id):
             raise NotFound("receipt")
         stores = {"records": row.records_at, "index": row.completed_at}
         return Receipt(receipt_id, row.action, row.entries, row.requested_at, row.completed_at, stores)

@@ -33,6 +33,11 @@ def owner(scope: Scope) -> tuple[str, str]:
         raise NotFound("user") from None
 
 
+def same_id(found: str | None, asked: str) -> bool:
+    """Whether what was found is what was asked for: MySQL's binary collations still take `a ` for `a` (P14)."""
+    return found == asked
+
+
 def owned(table: Table, scope: Scope) -> ColumnElement[bool]:
     """The filter that every statement on a user's rows carries (I1)."""
     tenant_id, user_id = owner(scope)

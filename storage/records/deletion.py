@@ -81,7 +81,7 @@ def _named(connection: Connection, scope: Scope, ids: Sequence[str] | None) -> l
     found: list[str] = []
     for piece in chunks(ids):
         there = set(connection.scalars(select(m.id).where(among(scope, piece))))
-        if len(there) < len(piece):
+        if there != set(piece):
             raise NotFound("memory")
         found += piece
     return found + _replaced_by(connection, scope, found)

@@ -10,7 +10,7 @@ from memory.ids import MemoryId
 from memory.scope import Scope
 from storage.cursors import bad_cursor, encode_cursor, position_after
 from storage.protocols import Filters, Page
-from storage.records.base import OnDatabase, owned
+from storage.records.base import OnDatabase, owned, same_id
 from storage.records.rows import ENTRIES, live, matching, to_memory
 from storage.records.schema import memories, revisions
 
@@ -22,7 +22,7 @@ class Reads(OnDatabase):
         """The entry, whatever its status. NotFound("memory") where it is gone or another's."""
         query = ENTRIES.where(live(scope), memories.c.id == memory_id)
         row = await self._database.read(lambda connection: connection.execute(query).first())
-        if row is None:
+        if row is None or not same_id(row.id, memory_id):
             raise NotFound("memory")
         return to_memory(row)
 
@@ -46,7 +46,8 @@ class Reads(OnDatabase):
         r = revisions.c
 
         def work(connection: Connection) -> tuple[Revision, ...]:
-            if connection.execute(select(memories.c.id).where(live(scope), memories.c.id == memory_id)).first() is None:
+            found = connection.scalar(select(memories.c.id).where(live(scope), memories.c.id == memory_id))
+            if not same_id(found, memory_id):
                 raise NotFound("memory")
             query = (
                 select(r.version, r.content, r.kind, r.status, r.confidence, r.at, r.change, r.session_id)

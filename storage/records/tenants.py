@@ -10,7 +10,7 @@ from memory.errors import Conflict, NotFound
 from memory.ids import TenantId
 from memory.scope import Grant, Scope
 from storage.protocols import KeyRecord, TenantRecord
-from storage.records.base import OnDatabase, utc_now
+from storage.records.base import OnDatabase, same_id, utc_now
 from storage.records.engine import Database
 from storage.records.schema import tenant_keys, tenants
 
@@ -26,7 +26,7 @@ class SqlTenants(OnDatabase):
         scope.require(Grant.SYSTEM)
         query = select(tenants).where(tenants.c.id == tenant_id)
         row = await self._database.read(lambda connection: connection.execute(query).first())
-        if row is None:
+        if row is None or not same_id(row.id, tenant_id):
             raise NotFound("tenant")
         return _tenant(row)
 
@@ -75,7 +75,7 @@ class SqlTenants(OnDatabase):
         scope.require(Grant.SYSTEM)
         query = select(tenant_keys).where(tenant_keys.c.id == key_id)
         row = await self._database.read(lambda connection: connection.execute(query).first())
-        if row is None:
+        if row is None or not same_id(row.id, key_id):
             raise NotFound("key")
         grants = frozenset(Grant(grant) for grant in row.grants)
         return KeyRecord(row.id, TenantId(row.tenant_id), row.name, bytes(row.digest), grants, row.expires_at)

@@ -92,6 +92,20 @@ async def test_p24_ids_that_no_edge_lets_in_are_nobody(records: SqlRecords, alic
         await records.get(replace(alice, tenant_id=TenantId(alice.tenant_id + " ")), MemoryId("m1"))
 
 
+@pytest.mark.parametrize("lookalike", ["m1 ", "M1", "m", "m1x", "m%", "m_", ""])
+async def test_p14_an_entry_answers_to_its_own_id_alone(records: SqlRecords, alice: Scope, lookalike: str) -> None:
+    await store(records, alice, entry(alice, "m1"))
+    asked = MemoryId(lookalike)
+    for call in (
+        records.get(alice, asked),
+        records.history(alice, asked),
+        records.delete(alice, [asked], event("delete")),
+    ):
+        with pytest.raises(NotFound):
+            await call
+    assert (await records.get(alice, MemoryId("m1"))).content == "The user likes tea."
+
+
 async def test_p20_another_users_entry_does_not_exist(records: SqlRecords, alice: Scope) -> None:
     bob = replace(alice, user_id=UserId("bob"))
     other_tenant = replace(alice, tenant_id=TenantId(alice.tenant_id + "x"))
