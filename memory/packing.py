@@ -64,7 +64,8 @@ class PackRequest:
     """`policy` has the call's own choices merged in. `memories` and `documents` come best first, `turns` oldest first.
 
     `system=None` takes the policy's. `question=None`: the last user turn is the question, and the turns after it (an agent's
-    steps) follow it. `important` names turns that the IMPORTANCE window prefers. `zone` is the user's, for dates.
+    steps) follow it. `important` names turns that the IMPORTANCE window prefers. `zone` is the user's, for dates. `overhead=None` takes
+    the counter's own, OpenAI's where it has none.
     """
 
     policy: PromptPolicy
@@ -79,7 +80,7 @@ class PackRequest:
     important: Collection[TurnId] = frozenset()
     language: str | None = None
     zone: tzinfo = UTC
-    overhead: ChatOverhead = OPENAI_CHAT
+    overhead: ChatOverhead | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,11 +119,12 @@ def pack(request: PackRequest, count: Count) -> Packed:
 
 @dataclass(frozen=True, slots=True)
 class _Line:
-    """A line of the data message: what it costs, and the memory that it shows."""
+    """A line of the data message: what it costs, the memory that it shows, and whether it is listed as cut already (shortened)."""
 
     text: str
     tokens: int
     recollection: Recollection | None = None
+    listed: bool = False
 
 
 class _Packing:
@@ -131,7 +133,7 @@ class _Packing:
     def __init__(self, request: PackRequest, count: Count) -> None:
         self.request = request
         self.policy = request.policy
-        self.overhead = request.overhead
+        self.overhead = _overhead(request, count)
         self.count = count
         self.budget = self.policy.budget_tokens - self.policy.output_reserve
         self.tokens = dict.fromkeys(_SECTIONS, 0)
@@ -234,8 +236,8 @@ class _Packing:
     def _state(self) -> list[str]:
         return list(state_lines(self.request.state, self.words))
 
-    def _line(self, text: str, recollection: Recollection | None = None) -> _Line:
-        return _Line(text, self.count(text + "\n"), recollection)
+    def _line(self, text: str, recollection: Recollection | None = None, listed: bool = False) -> _Line:
+        return _Line(text, self.count(text + "\n"), recollection, listed)
 
     def _section_room(self, section: str) -> int:
         """Tokens that a next line of `section` may have: within its cap and the budget, after its title and the frame."""
@@ -275,7 +277,7 @@ class _Packing:
                 options = [self._line(alone, recollection)]
             else:
                 both = f"{alone}\n{memory_line(recollection.predecessor, zone)}"
-                options = [self._line(both, recollection), self._line(alone, Recollection(recollection.memory))]
+                options = [self._line(both, recollection), self._line(alone, Recollection(recollection.memory), True)]
             room = self._section_room("memories")
             fitting = next((line for line in options if line.tokens <= room), None)
             if fitting:
@@ -312,15 +314,14 @@ class _Packing:
         for find_points in (cut_points, grapheme_points):
             points = find_points(head)
 
-            # searching assumes that a longer text has no fewer tokens; the result is checked, so a rare exception only costs length
             def too_long(point: int) -> bool:
                 return self.count(render(text[:point].rstrip() + ELLIPSIS) + "\n") > room
 
             best = bisect_left(points, True, key=too_long)
             if best and text[: points[best - 1]].strip():
-                line = self._line(render(text[: points[best - 1]].rstrip() + ELLIPSIS))
-                if line.tokens <= room:
-                    return line
+                # the search has measured this very text, so it fits whatever the tokenizer; that longer texts have no fewer
+                # tokens is only assumed, and an exception costs nothing but length
+                return self._line(render(text[: points[best - 1]].rstrip() + ELLIPSIS), listed=True)
         return None
 
     def _title(self, section: str) -> str:
@@ -343,6 +344,7 @@ class _Packing:
             if not any(self.lines.values()):
                 self.framed = False
                 self.tokens["system"] -= self._frame_tokens()
+                self.tokens.update(dict.fromkeys(_DATA_SECTIONS, 0))
                 return
             before = self._frame_tokens()
             over = None
@@ -355,9 +357,13 @@ class _Packing:
                 over = next(section for section in reversed(_DATA_SECTIONS) if self.lines[section])
             if over is None:
                 return
-            # what is left of a section without lines is nothing: the next round measures it so
             line = self.lines[over].pop()
-            self._lose(over, 1, line.tokens)
+            self._lose(over, 0 if line.listed else 1, line.tokens)
+
+
+def _overhead(request: PackRequest, count: Count) -> ChatOverhead:
+    own: ChatOverhead = getattr(count, "overhead", OPENAI_CHAT)
+    return request.overhead or own
 
 
 def _prefix_hash(prefix: Sequence[Message], tools: Sequence[Mapping[str, Any]]) -> str:

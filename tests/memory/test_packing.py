@@ -526,7 +526,7 @@ def requests(draw):
 
 
 @pytest.mark.parametrize("name", COUNTERS)
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 @given(request=requests())
 def test_w2_p32_whatever_is_asked_the_prompt_keeps_its_promises(name, request):
     count = COUNTERS[name]
@@ -614,3 +614,46 @@ def test_trimming_a_huge_document_costs_no_more_than_its_count():
     packed = pack(PackRequest(policy=policy(1500), documents=[Document("d", text)], question="q"), COUNT)
     assert packed.total <= 1500
     assert packed.cut[0].tokens > 100_000
+
+
+@pytest.mark.parametrize("power", [1.05, 1.3])
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@given(request=requests())
+def test_w2_the_budget_holds_even_where_a_text_has_more_tokens_than_its_lines_together(power, request):
+    def count(text: str) -> int:
+        return int(len(text) ** power)
+
+    request = replace(
+        request, policy=request.policy.model_copy(update={"budget_tokens": request.policy.budget_tokens * 4})
+    )
+    budget = request.policy.budget_tokens - request.policy.output_reserve
+    try:
+        packed = pack(request, count)
+    except OverBudget:
+        return
+    assert provider_tokens(packed.messages, packed.tools, count) <= packed.total <= budget
+    assert sum(packed.by_section.values()) == packed.total
+    caps = request.policy.sections
+    for section in ("slots", "summary", "documents", "memories"):
+        assert packed.by_section[section] <= getattr(caps, section)
+    held = sum(r in packed.memories for r in request.memories)
+    assert len(request.memories) - held == sum(cut.items for cut in packed.cut if cut.section == "memories")
+
+
+def test_w2_a_text_that_costs_more_than_its_lines_loses_its_last_lines_and_lists_each_once():
+    pairs = [
+        Recollection(memory(f"m{i}", f"用户去过第{i}座城市。"), memory(f"o{i}", "用户没出过门。", Status.OUTDATED))
+        for i in range(5)
+    ]
+    request = PackRequest(
+        policy=policy(2600, sections=SectionCaps(memories=5000, documents=5000, memories_share=1.0)),
+        memories=pairs,
+        documents=[Document("d", "退款要三天。" * 400)],
+        question="去哪？",
+    )
+    packed = pack(request, lambda text: int(len(text) ** 1.2))
+    assert packed.total <= 2600
+    assert [(cut.section, cut.items) for cut in packed.cut] == [
+        ("documents", 1)
+    ]  # shortened first, then dropped: one document
+    assert packed.by_section["documents"] == 0 < packed.by_section["memories"]
