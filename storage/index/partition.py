@@ -31,9 +31,10 @@ _SCHEMA = (
 CREATE TABLE meta (name TEXT PRIMARY KEY, value) WITHOUT ROWID;
 CREATE TABLE users (user_ref TEXT PRIMARY KEY, changed INTEGER NOT NULL) WITHOUT ROWID;
 CREATE TABLE entries (
-  seq INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, user_ref TEXT NOT NULL, version INTEGER NOT NULL, vector BLOB NOT NULL
+  seq INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, user_ref TEXT NOT NULL, version INTEGER NOT NULL
 );
 CREATE INDEX entries_of_user ON entries (user_ref);
+CREATE TABLE vectors (seq INTEGER PRIMARY KEY, vector BLOB NOT NULL);
 """
     + _WORDS
 )
@@ -165,21 +166,22 @@ def upsert(connection: apsw.Connection, entries: Sequence[SealedEntry], vectors:
         touched: set[str] = set()
         for entry, vector in zip(entries, vectors, strict=True):
             stored = _rows(connection, "SELECT seq, user_ref, version FROM entries WHERE id = ?", (entry.id,))
-            values = (entry.user_ref, entry.version, vector.tobytes())
             if stored:
                 seq, owner, version = stored[0]
                 if owner == entry.user_ref and version > entry.version:
                     continue
                 touched.add(owner)
                 connection.execute(
-                    "UPDATE entries SET user_ref = ?, version = ?, vector = ? WHERE seq = ?", (*values, seq)
+                    "UPDATE entries SET user_ref = ?, version = ? WHERE seq = ?", (entry.user_ref, entry.version, seq)
                 )
                 connection.execute("DELETE FROM words WHERE rowid = ?", (seq,))
             else:
                 connection.execute(
-                    "INSERT INTO entries (id, user_ref, version, vector) VALUES (?, ?, ?, ?)", (entry.id, *values)
+                    "INSERT INTO entries (id, user_ref, version) VALUES (?, ?, ?)",
+                    (entry.id, entry.user_ref, entry.version),
                 )
                 seq = connection.last_insert_rowid()
+            connection.execute("INSERT OR REPLACE INTO vectors VALUES (?, ?)", (seq, vector.tobytes()))
             touched.add(entry.user_ref)
             connection.execute(
                 "INSERT INTO words (rowid, terms, context_terms) VALUES (?, ?, ?)",
@@ -201,6 +203,7 @@ def remove(connection: apsw.Connection, ids: Sequence[MemoryId]) -> set[str]:
         )
         for seq, _ in found:
             connection.execute("DELETE FROM words WHERE rowid = ?", (seq,))
+            connection.execute("DELETE FROM vectors WHERE seq = ?", (seq,))
             connection.execute("DELETE FROM entries WHERE seq = ?", (seq,))
         owners = {owner for _, owner in found}
         if owners:
@@ -219,7 +222,9 @@ def walk(connection: apsw.Connection, after: MemoryId | None, limit: int) -> lis
 
 
 def _matrix(connection: apsw.Connection, user_ref: str, changed: int, dimension: int) -> UserMatrix:
-    rows = _rows(connection, "SELECT id, version, vector FROM entries WHERE user_ref = ?", (user_ref,))
+    rows = _rows(
+        connection, "SELECT id, version, vector FROM entries JOIN vectors USING (seq) WHERE user_ref = ?", (user_ref,)
+    )
     rows.sort(key=lambda row: row[0])
     vectors = np.frombuffer(b"".join(row[2] for row in rows), dtype=np.float32).reshape(len(rows), dimension)
     return UserMatrix(changed, tuple(MemoryId(row[0]) for row in rows), tuple(row[1] for row in rows), vectors)
@@ -279,7 +284,7 @@ def clear(connection: apsw.Connection, keep_waiting: KeepWaiting) -> None:
     """Everything goes but the empty file: another process that has it open must not go on in a file without a name."""
     with writing(connection):
         _tick(connection, set())
-        connection.execute("DELETE FROM entries; DELETE FROM users; DROP TABLE words;")
+        connection.execute("DELETE FROM entries; DELETE FROM vectors; DELETE FROM users; DROP TABLE words;")
         connection.execute(_WORDS)
     connection.execute("VACUUM")
     scrub(connection, keep_waiting)

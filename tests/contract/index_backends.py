@@ -52,7 +52,7 @@ class LocalBackend:
     ) -> tuple[dict[str, float], set[str]]:
         """Every entry's cosine with `vector`, and every entry with one of `words`: as a search that forgot its filter."""
         connection = apsw.Connection(str(self.folder / file_name(tenant)))
-        rows = connection.execute("SELECT id, vector FROM entries").fetchall()
+        rows = connection.execute("SELECT id, vector FROM entries JOIN vectors USING (seq)").fetchall()
         cosines = {found: float(np.frombuffer(blob, np.float32) @ vector) for found, blob in rows}
         worded = connection.execute(
             "SELECT entries.id FROM words JOIN entries ON entries.seq = words.rowid WHERE words MATCH ?",
