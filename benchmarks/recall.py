@@ -32,6 +32,7 @@ from memory.lexical import Bm25, document
 from memory.policy import RecallPolicy
 from memory.recall import Found, Question, recall
 from memory.terms import terms
+from memory.text import language
 from models.encoder import Encoder
 from models.settings import EncoderSettings
 from models.tokens import counter_for
@@ -65,7 +66,7 @@ def _memory(place: int, text: str) -> Memory:
         content=text,
         source=Source.USER,
         status=Status.ACTIVE,
-        language="",
+        language=language(text),
         importance=0.5,
         confidence=1.0,
         version=1,

@@ -71,6 +71,19 @@ class Found:
         return terms(self.memory.content)
 
     @cached_property
+    def language(self) -> str:
+        return self.memory.language or language(self.memory.content)
+
+    @cached_property
+    def standing(self) -> bool:
+        """Whether the entry says how the assistant shall answer ("always in Chinese", "回答要简洁"): a preference or constraint of
+        that topic, said by the user. Whatever is asked, leaving it out makes the user say it again (M1)."""
+        said = self.memory.source is Source.USER and self.memory.status is Status.ACTIVE
+        if not said or self.memory.kind not in (Kind.PREFERENCE, Kind.CONSTRAINT):
+            return False
+        return (self.memory.subject or "").startswith("answer_") or "answering" in self.topics
+
+    @cached_property
     def known_terms(self) -> frozenset[str]:
         return frozenset(self.terms)
 
@@ -166,27 +179,38 @@ def recall(
     for i, one in enumerate(wanted):
         features = _features(question, one, float(plain[i]), statistics)
         score = rank_score(one.memory, float(similarity[i]), policy, now)
-        parts = {
-            "similarity": float(similarity[i]),
-            "late": float(late[i]),
-            "late_plain": float(plain[i]),
-            "late_reverse": float(reverse[i]),
-            "cosine": math.nan if one.cosine is None else one.cosine,
-            "keywords": float(keywords[i]),
-            "freshness": decay(age(one.memory, now), policy.decay.of(one.memory.kind)),
-            "confidence": one.memory.confidence,
-            "importance": one.memory.importance,
-            **{f"relevance {name}": value for name, value in features.inputs().items()},
-        }
-        shown = {name: round(value, 6) for name, value in parts.items() if not math.isnan(value)}
-        probability = relevance(features, weights)
-        judged.append((one.memory, Recalled(one.memory, score, probability, shown, _why(one.memory, features, zone))))
-    judged.sort(key=lambda pair: (-pair[1].score, -pair[1].probability, pair[0].id))
-    relevant = [pair for pair in judged if pair[1].probability >= policy.threshold]
-    standing = [pair for pair in judged if pair[1].probability < policy.threshold and is_standing(pair[0])]
+        judged.append(_Judged(i, one, features, score, relevance(features, weights)))
+    judged.sort(key=lambda j: (-j.score, -j.probability, j.found.memory.id))
+    relevant = [(j.found.memory, j) for j in judged if j.probability >= policy.threshold]
+    standing = [(j.found.memory, j) for j in judged if j.probability < policy.threshold and j.found.standing]
     kept = folded(relevant)[: policy.limit]
     room = min(policy.standing, policy.limit - len(kept))
-    return [recalled for _, recalled in folded([*kept, *standing])][: len(kept) + room]
+    answer = []
+    for memory, chosen in folded([*kept, *standing])[: len(kept) + room]:
+        measured = {
+            "similarity": float(similarity[chosen.place]),
+            "late": float(late[chosen.place]),
+            "late_plain": float(plain[chosen.place]),
+            "late_reverse": float(reverse[chosen.place]),
+            "cosine": math.nan if chosen.found.cosine is None else chosen.found.cosine,
+            "keywords": float(keywords[chosen.place]),
+            "freshness": decay(age(memory, now), policy.decay.of(memory.kind)),
+            "confidence": memory.confidence,
+            "importance": memory.importance,
+            **{f"relevance {name}": value for name, value in chosen.features.inputs().items()},
+        }
+        parts = {name: round(value, 6) for name, value in measured.items() if not math.isnan(value)}
+        answer.append(Recalled(memory, chosen.score, chosen.probability, parts, _why(chosen, zone)))
+    return answer
+
+
+@dataclass(frozen=True, slots=True)
+class _Judged:
+    place: int
+    found: Found
+    features: Features
+    score: float
+    probability: float
 
 
 def _features(question: Question, found: Found, plain: float, statistics: ModelStatistics | None) -> Features:
@@ -197,19 +221,8 @@ def _features(question: Question, found: Found, plain: float, statistics: ModelS
         topic=not question.topics.isdisjoint(found.topics),
         limit=not question.topics.isdisjoint(found.limits),
         personal=question.personal,
-        crossing=question.language != language(found.memory.content),
+        crossing=question.language != found.language,
     )
-
-
-_ANSWERING: Final = "answering"
-
-
-def is_standing(memory: Memory) -> bool:
-    """Whether the entry says how the assistant shall answer ("always in Chinese", "回答要简洁"): a preference or constraint of that
-    topic, said by the user. Whatever is asked, leaving it out makes the user say it again (M1)."""
-    if memory.kind not in (Kind.PREFERENCE, Kind.CONSTRAINT) or memory.source is not Source.USER:
-        return False
-    return (memory.subject or "").startswith("answer_") or _ANSWERING in topics(terms(memory.content))
 
 
 _SAID_BY: Final = {
@@ -219,13 +232,14 @@ _SAID_BY: Final = {
 }
 
 
-def _why(memory: Memory, features: Features, zone: tzinfo) -> str:
+def _why(judged: _Judged, zone: tzinfo) -> str:
     """The evidence in words, none of them the user's."""
+    features, memory = judged.features, judged.found.memory
     evidence = [
         ("similar meaning", features.late is not None and features.late >= 1.0),
         ("shared words", features.coverage > 0.0),
         ("same topic", features.topic),
-        ("how to answer", is_standing(memory)),
+        ("how to answer", judged.found.standing),
     ]
     found = ", ".join(words for words, holds in evidence if holds) or "weak evidence"
     return f"{found}; {_SAID_BY[memory.source]} on {memory.created_at.astimezone(zone):%Y-%m-%d}"

@@ -13,7 +13,7 @@ from memory.encoding import EncodedQuery
 from memory.entry import Kind, Source, Status
 from memory.late import LONG_QUESTION
 from memory.policy import Fusion, RankingFormula, RecallPolicy
-from memory.recall import Found, Question, is_standing, recall
+from memory.recall import Found, Question, recall
 from tests.memory.entries import NOW, entry
 
 STATISTICS = ModelStatistics(pooled_mean=0.0, pooled_std=0.1, late_mean=0.0, late_std=0.1)
@@ -39,9 +39,9 @@ def ids(recalled) -> list[str]:
 PEANUT = entry("peanut", "用户对花生过敏", Kind.CONSTRAINT)
 TEA = entry("tea", "用户喜欢喝龙井茶", Kind.PREFERENCE)
 CAT = entry("cat", "用户养了一只叫年糕的橘猫")
-BERLIN = entry("berlin", "The user lives in Berlin.", Kind.PROFILE)
+BERLIN = entry("berlin", "The user lives in Berlin.", Kind.PROFILE, language="en")
 CHINESE = entry("chinese", "以后都用中文回答用户", Kind.CONSTRAINT)
-SHORT = entry("short", "The user wants short answers.", Kind.PREFERENCE)
+SHORT = entry("short", "The user wants short answers.", Kind.PREFERENCE, language="")
 
 
 @pytest.mark.parametrize(
@@ -171,11 +171,12 @@ def test_l7_the_formula_weighs_age():
         (entry("m", "Never use emoji.", Kind.CONSTRAINT, subject="answer_style"), True),
         (replace(SHORT, source=Source.MODEL), False),  # L4: what a model inferred commands nothing
         (replace(SHORT, kind=Kind.FACT), False),
+        (replace(SHORT, status=Status.OUTDATED), False),  # L6: a retired wish is no wish
         (TEA, False),
     ],
 )
 def test_standing_entries_say_how_to_answer(memory, standing):
-    assert is_standing(memory) is standing
+    assert Found(memory).standing is standing
 
 
 def test_m1_standing_entries_come_with_any_question_after_what_was_found():
