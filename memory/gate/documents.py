@@ -111,7 +111,7 @@ def _grams(text: str) -> set[str]:
     tokens = _GRAM.findall(text.casefold())
     return {
         a + b if len(a) == len(b) == 1 and not a.isascii() else a
-        for a, b in zip(tokens, [*tokens[1:], "."], strict=True)
+        for a, b in zip(tokens, [*tokens[1:], "."][: len(tokens)], strict=True)
     }
 
 

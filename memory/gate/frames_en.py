@@ -9,7 +9,7 @@ _I = re.IGNORECASE
 _FILLER = re.compile(
     r"^(?:well|so|ok|okay|oh|hey|hi|hello|hi there|hey there|btw|by the way|fyi|for your information|honestly|frankly|to be honest|tbh|look|listen|you know|as you know|"
     r"also|and|but|plus|anyway|yes|yeah|yep|right|um+|uh+|hmm+|in general|as for me|for me|personally|just so you know|just fyi|i think(?: that)?|i should (?:mention|add)(?: that)?|"
-    r"i guess|i must say|i have to say|first|second|lastly|finally|one more thing|another thing|oh and|since|because|as|given that|although|though|while)\b[,:!\-–— ]*(?=\S)",
+    r"i guess|i must say|i have to say|first|second|lastly|finally|one more thing|another thing|oh and|since|because|as|given that|although|though|while)\b[,:!\-–— ]*(?=\w)",
     _I,
 )
 _AS_WORDS = re.compile(r"^(?:as|since|while|right|second|first)\b", _I)

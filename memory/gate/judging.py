@@ -118,6 +118,8 @@ def judge(
             judgements += judge_sentence(sentence, policy, known)
     if count > MAX_SENTENCES or len(text) > MAX_JUDGED_CHARS:
         judgements.append(Judgement(excerpt(text[MAX_JUDGED_CHARS:] or text, policy), Reason.OVER_LIMIT))
+    if not judgements:
+        judgements.append(Judgement(excerpt(text.strip(), policy), Reason.NOT_TALK))  # an empty code fence
     return _limited(_withdrawn(judgements), policy)
 
 

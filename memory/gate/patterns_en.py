@@ -31,6 +31,11 @@ def vague(thing: str) -> Reason | None:
     return Reason.INCOMPLETE if _VAGUE.match(thing) or not thing.strip(" .,!") else None
 
 
+def _inside(words: str) -> str:
+    """As it reads within a sentence: "Use metric units" -> "use metric units", but "PDFs must…" and "I…" stay."""
+    return words[:1].lower() + words[1:] if re.match(r"[A-Z][a-z]+\b", words) else words
+
+
 def told(
     clause: str, kind: Kind, reason: Reason, attribute: Attribute | None = None, *, corrects: bool = False
 ) -> tuple[Found, ...]:
@@ -117,7 +122,7 @@ _ABOUT_THIS_TURN = re.compile(
 
 def asked(action: str, how: str) -> str:
     """The demand as a statement: ("call me before 9", "never to") -> "The user asks never to call them before 9." """
-    return sentence(f"The user asks {how} " + third_person(action, mentioned=True))
+    return sentence(f"The user asks {how} " + third_person(_inside(action), mentioned=True))
 
 
 _LANGUAGE = re.compile(
@@ -159,14 +164,12 @@ def _requires(match: re.Match[str]) -> tuple[Found, ...] | Reason:
         return Reason.INCOMPLETE
     if re.search(r"\b(?:says?|said|wants?|told|thinks?|asks?|asked|believes?|if)\b", match["x"], _I):
         return Reason.THIRD_PARTY
-    content = sentence(
-        "The user requires that " + third_person(match["x"][:1].lower() + match["x"][1:], mentioned=True)
-    )
+    content = sentence("The user requires that " + third_person(_inside(match["x"]), mentioned=True))
     return (Found(content, Kind.CONSTRAINT, Reason.CONSTRAINT),)
 
 
 def _none_of(match: re.Match[str]) -> tuple[Found, ...]:
-    content = sentence("The user asks for no " + third_person(match["x"], mentioned=True))
+    content = sentence("The user asks for no " + third_person(_inside(match["x"]), mentioned=True))
     return (Found(content, Kind.CONSTRAINT, Reason.CONSTRAINT),)
 
 
@@ -177,7 +180,7 @@ def _outcome(match: re.Match[str]) -> tuple[Found, ...] | Reason:
 
 
 def _fixed_it(match: re.Match[str]) -> tuple[Found, ...]:
-    content = sentence("The user reports what solved the problem: " + third_person(match["x"], mentioned=True))
+    content = sentence("The user reports what solved the problem: " + third_person(_inside(match["x"]), mentioned=True))
     return (Found(content, Kind.TASK_RESULT, Reason.OUTCOME),)
 
 
@@ -186,7 +189,7 @@ def _lesson(match: re.Match[str]) -> tuple[Found, ...] | None:
         return None
     return (
         Found(
-            sentence("Lesson learned by the user: " + third_person(match["x"], mentioned=True)),
+            sentence("Lesson learned by the user: " + third_person(_inside(match["x"]), mentioned=True)),
             Kind.LESSON,
             Reason.OUTCOME,
         ),
@@ -261,7 +264,7 @@ def _habit(match: re.Match[str]) -> tuple[Found, ...] | Reason:
 def _stop(match: re.Match[str]) -> tuple[Found, ...] | Reason:
     if _ABOUT_THIS_TURN.search(match["x"]):
         return Reason.REQUEST
-    content = sentence("The user asks to stop " + third_person(match["x"], mentioned=True))
+    content = sentence("The user asks to stop " + third_person(_inside(match["x"]), mentioned=True))
     return (Found(content, Kind.CONSTRAINT, Reason.CONSTRAINT),)
 
 
@@ -282,7 +285,7 @@ def standing_request(action: str, opening: str = "From now on") -> tuple[Found, 
     how, rest = ("never to", action[negative.end() :]) if negative else ("to", action)
     if len(rest.split()) < 2 or re.search(r"\b(?:this|that|it)$", rest, _I) or _STATES_SOMETHING.match(rest):
         return Reason.INCOMPLETE
-    content = sentence(f"{opening}, the user asks {how} " + third_person(rest, mentioned=True))
+    content = sentence(f"{opening}, the user asks {how} " + third_person(_inside(rest), mentioned=True))
     kind = Kind.CONSTRAINT if negative else Kind.PREFERENCE
     return (Found(content, kind, Reason.EXPLICIT_REQUEST, _about_answers(rest)),)
 

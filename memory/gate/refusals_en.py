@@ -55,7 +55,8 @@ TAG = re.compile(
     _I,
 )
 REMEMBER_QUESTION = re.compile(
-    r"^(?:do|did|can|will|would|don't|do not) you (?:still |not )?(?:remember|recall|know)|^(?:i )?remember when\b", _I
+    r"^(?:do|did|can|will|would|don't|do not) you (?:still |not )?(?:remember|recall|know)(?<!can you remember)(?<!will you remember)(?<!would you remember)|^(?:can|will|would) you remember (?!(?:that )?(?:i|my|we|our)\b)|^(?:i )?remember when\b",
+    _I,
 )
 TRANSIENT = re.compile(
     r"\b(?:today|tonight|right now|at the moment|this (?:morning|afternoon|evening|week|weekend)|for now|yesterday|tomorrow|just now|at this moment|"
@@ -108,7 +109,7 @@ _REQUEST = re.compile(
 _SMALL_TALK = re.compile(
     r"^(?:hi|hey+|hello|yo|hiya|howdy|good (?:morning|night|evening|afternoon|day)|morning|bye|goodbye|see you|see ya|cheers|thanks?|thank you|ta|thx|ty|ok(?:ay)?|"
     r"yes|yeah|yep|yup|no|nope|nah|sure|fine|great|cool|nice|perfect|awesome|amazing|wow|oh|ah|hmm+|um+|lol|lmao|haha+|hehe+|ha|got it|understood|makes sense|sounds good|"
-    r"alright|right|exactly|indeed|well done|good (?:job|point|idea|one|bot)|you are|you rock|you have been|sorry|my bad|no (?:problem|worries|thanks?|idea|way)|welcome|congrats|please|interesting|that is|it is|"
+    r"alright|right|exactly|indeed|well done|good (?:job|point|idea|one|bot)|you are|you rock|you have been|sorry|my bad|no (?:problem|worries|thanks?|idea|way)|welcome|congrats|interesting|that is|it is|"
     r"what a|never mind|do not worry|i see|i know|i understand|i agree|i guess|i love (?:you|your|it|this|that|how you)|i like (?:you|your|how you)|i hope|i appreciate|lovely|the weather|it was|same here|nice to|how nice|of course|damn|ugh|hooray|yay|no doubt|whatever)\b",
     _I,
 )

@@ -41,7 +41,7 @@ chinese=中文/汉语/普通话/国语/华语 english=英文/英语 japanese=日
 russian=俄语/俄文 cantonese=粤语/广东话 arabic=阿拉伯语 italian=意大利语 portuguese=葡萄牙语 traditional_chinese=繁体字/繁体/繁体中文 simplified_chinese=简体/简体中文
 vegetarian=素食者/素食主义者/素食/吃素/吃素的 vegan=纯素/纯素食者/严格素食者 halal=清真 gold=黄金/金卡/黄金会员 platinum=白金/铂金/白金会员/铂金会员
 diamond=钻石/钻石会员 silver=白银/银卡 premium=高级会员 food=食物/菜 drink=饮料 movie=电影/影片 film=片子 song=歌/歌曲 singer=歌手 band=乐队 book=书
-player=球员 team=球队 colour=颜色 color=颜色 city=城市 sport=运动 season=季节 fruit=水果 game=游戏 actor=演员 dish=菜
+player=球员 team=球队 colour=颜色 city=城市 sport=运动 season=季节 fruit=水果 game=游戏 actor=演员 dish=菜
 """)
 _SPELLINGS = {
     "color": "colour",
