@@ -37,7 +37,7 @@ class ContextAssembler:
                 self._args.inference_app if self._args.rerank else None,
             )
         )
-        app = context_app(self._args.stores.deadlines.request_s)
+        app = context_app(self._args.stores.deadlines.request_s, names_request=False)  # Serve names it
         app.state.services = services
         return app
 

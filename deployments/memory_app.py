@@ -40,7 +40,7 @@ class MemoryApi:
             open_services(self._args.stores, EmbedderHandle(self._args.inference_app))
         )
         services.wake_curator = self._wake
-        app = memory_app(self._args.stores.deadlines.request_s)
+        app = memory_app(self._args.stores.deadlines.request_s, names_request=False)  # Serve names it
         app.state.services = services
         return app
 

@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -44,6 +45,9 @@ def run(config: Path, timeout_s: float, console: Console) -> int:
     home = file.stores.home
     logs = home / "logs" / "serve.log"
     logs.parent.mkdir(parents=True, exist_ok=True)
+    metrics = home / "run" / "metrics"  # what each process counts, for whichever answers /metrics
+    shutil.rmtree(metrics, ignore_errors=True)
+    metrics.mkdir(parents=True, exist_ok=True)
     stopping = _Signals()
     started = time.monotonic()
     with logs.open("wb") as sink:
@@ -52,7 +56,7 @@ def run(config: Path, timeout_s: float, console: Console) -> int:
             stdout=sink,
             stderr=subprocess.STDOUT,
             start_new_session=True,  # Ctrl-C reaches us alone, and we stop it in order
-            env={**os.environ, **{key: os.environ.get(key, value) for key, value in RAY_ENVIRONMENT.items()}},
+            env={"PROMETHEUS_MULTIPROC_DIR": str(metrics), **RAY_ENVIRONMENT, **os.environ},
             cwd=config.resolve().parents[1],
         )
     pid_file = home / "run" / "strata.pid"

@@ -89,6 +89,8 @@ async def correct(svc: Services, caller: Caller, memory_id: MemoryId, patch: Map
         found = next((memory for memory in existing if memory.id == memory_id), None)
         if found is None:
             raise NotFound("memory")
+        if found.status is Status.PENDING and "status" in patch:
+            caller.scope.require(Grant.REVIEW)  # L17: a reviewer decides, not the one who wrote it
         changed = _corrected(found, patch, caller)
         changed = replace(changed, version=found.version + 1, updated_at=now)
         corrected[:] = [changed]

@@ -1,6 +1,8 @@
 """Turns: append and learn, list, replace, take back."""
 
+import asyncio
 from collections.abc import Sequence
+from dataclasses import replace
 
 from deployments.edge.authenticate import Caller
 from deployments.edge.requests import Appended, TurnChange
@@ -12,6 +14,7 @@ from memory.ids import MemoryId, TurnId, derived_id
 from memory.left_context import context_turns
 from memory.turns import MemoryMode, NewTurn, Role, Turn
 from memory.verdict import Decision, Judgement, Verdict
+from models.tokens import counter_for
 from storage.protocols import AuditEvent, Page, Retracted
 
 BEFORE = 12
@@ -21,21 +24,35 @@ BEFORE = 12
 async def append_turns(svc: Services, caller: Caller, turns: Sequence[NewTurn], mode: MemoryMode) -> Appended:
     """Appends in order, all or none; then learns from what the user said. A records tier that is away costs the learning, named in
     `degraded`; the turns are kept."""
-    stored = await svc.sessions.append(caller.scope, turns, caller.policy.session.max_turns)
+    counted = await _counted(caller, turns)
+    stored = await svc.sessions.append(caller.scope, counted, caller.policy.session.max_turns)
     verdicts, degraded = await learn(svc, caller, stored, mode)
     return Appended(stored, verdicts, degraded)
 
 
+async def _counted(caller: Caller, turns: Sequence[NewTurn]) -> list[NewTurn]:
+    """With the tokens of each text, by the tenant's target model (T2). Long texts are counted off the loop."""
+    model = caller.policy.prompt.model
+
+    def count() -> list[NewTurn]:
+        counter = counter_for(model)
+        return [replace(turn, tokens=counter(turn.content)) for turn in turns]
+
+    return await asyncio.to_thread(count)
+
+
 async def learn(
-    svc: Services, caller: Caller, turns: Sequence[Turn], mode: MemoryMode
+    svc: Services, caller: Caller, turns: Sequence[Turn], mode: MemoryMode, edition: str = ""
 ) -> tuple[tuple[Verdict, ...], tuple[str, ...]]:
-    """Gate, then merge: verdicts in the order of the sentences."""
+    """Gate, then merge: verdicts in the order of the sentences. Ids derive from the turn, so that a retry makes nothing twice, and from
+    its `edition`: what an edited turn says is new even where the deleted entry's tombstone still stands."""
     if mode is not MemoryMode.ON:
         return (), ()
     judged = [(turn, judge(turn, policy=caller.policy.gate)) for turn in turns]
     if not any(judgement.accepted for _, judgements in judged for judgement in judgements):
         return tuple(_rejected(one) for _, judgements in judged for one in judgements), ()
     transcript = await svc.sessions.load(caller.scope, BEFORE + len(turns))
+    whose = (caller.scope.tenant_id, caller.scope.user, caller.scope.session)
     proposals: list[Proposal] = []
     for turn, judgements in judged:
         before = context_turns(transcript.turns, turn.seq)
@@ -43,9 +60,7 @@ async def learn(
             proposals.append(
                 Proposal(
                     judgement=judgement,
-                    memory_id=MemoryId(
-                        derived_id("m", caller.scope.tenant_id, caller.scope.user, turn.id, str(number))
-                    ),
+                    memory_id=MemoryId(derived_id("m", *whose, turn.id, edition, str(number))),
                     turn_id=turn.id,
                     said_at=turn.at,
                     context=before,
@@ -80,10 +95,12 @@ async def replace_turn(svc: Services, caller: Caller, turn_id: TurnId, turn: New
     wording says is learnt."""
     doomed = await _from(svc, caller, turn_id)
     retracted = await _retract(svc, caller, doomed, "turn_replaced")
-    replaced = await svc.sessions.replace_turn(caller.scope, turn_id, turn)
+    (counted,) = await _counted(caller, [turn])
+    replaced = await svc.sessions.replace_turn(caller.scope, turn_id, counted)
     removed = tuple(old.id for old in replaced.removed)
     late = await _retract(svc, caller, [gone for gone in removed if gone not in doomed], "turn_replaced")
-    verdicts, degraded = await learn(svc, caller, [] if replaced.turn is None else [replaced.turn], mode)
+    new = [] if replaced.turn is None else [replaced.turn]
+    verdicts, degraded = await learn(svc, caller, new, mode, svc.entropy(8).hex())
     return TurnChange(replaced.turn, removed, _both(retracted, late), verdicts, degraded)
 
 
