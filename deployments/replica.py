@@ -46,6 +46,7 @@ async def open_services(
     card = await embedder.card()
     records, tenants = SqlRecords(engine), SqlTenants(engine)
     local = LocalIndex(settings.home / "index", card.key, card.dimension, settings.deadlines.index_s)
+    await local.check()  # P18: an index of another model stops the start, not the first question
     policies = PolicyCache(tenants, settings.policy_poll_s)
     authenticator = Authenticator(tenants, policies, token_keys, pepper, utc_now)
     services = Services(
