@@ -9,10 +9,12 @@ from memory.verdict import Reason
 
 _FENCE = re.compile(r"^\s*(?:```|~~~)")
 _MEMORY_OPEN = re.compile(
-    r"<\s*/?\s*(?:memor(?:y|ies)|recalled|context|user_memor\w*)\b|^\s*\[(?:memory|memories|记忆)\b", re.IGNORECASE
+    r"<\s*/?\s*(?:memor(?:y|ies)|recalled|reference_data|context|user_memor\w*)\b|^\s*\[(?:memory|memories|记忆)\b",
+    re.IGNORECASE,
 )
 _MEMORY_CLOSE = re.compile(
-    r"<\s*/\s*(?:memor(?:y|ies)|recalled|context|user_memor\w*)\s*>|^\s*\[/(?:memory|memories|记忆)\]", re.IGNORECASE
+    r"<\s*/\s*(?:memor(?:y|ies)|recalled|reference_data|context|user_memor\w*)\s*>|^\s*\[/(?:memory|memories|记忆)\]",
+    re.IGNORECASE,
 )
 _PASTE_EN = re.compile(
     r"^(?:please |can you |could you |would you |help me )*(?:translate|summari[sz]e|proofread|rewrite|rephrase|paraphrase|edit|correct|analy[sz]e|explain|review|shorten|improve|classify|extract|polish|format|write|continue|fix|check|read|compare|convert|parse|respond to|reply to|answer)\b[^.!?\n]*[:：]\s*",
@@ -40,7 +42,8 @@ _SECRET = re.compile(
     re.IGNORECASE,
 )
 _OURS = re.compile(
-    r"^(?:[-*•\d.\s]*)(?:\[[^\]]{0,40}\]\s*)?(?:from now on, )?(?:the user(?:'s)?\b|用户(?!名|体验|协议|手册|反馈)|lesson learned by the user|(?:用户)?总结的教训)",
+    r"^(?:[-*•\d.\s]*)\[(?:active|outdated|pending)\b|^reference data attached by the system|^notes about the user\s*:|^以下是系统附上的参考资料|^关于用户的记录\s*：|"
+    r"^(?:[-*•\d.\s]*)(?:\[[^\]]{0,40}\]\s*)?[\"“]?(?:from now on, )?(?:the user(?:'s)?\b|用户(?!名|体验|协议|手册|反馈)|lesson learned by the user|(?:用户)?总结的教训)",
     re.IGNORECASE,
 )
 _FIRST_PERSON = re.compile(r"\b(?:i|my|me|i'm|we|our)\b|我|咱|俺|本人", re.IGNORECASE)

@@ -34,7 +34,7 @@ HEALTH = (
 CONDITIONS = (
     r"(?:(?:type [12] |chronic |severe |mild |bad |seasonal |high |low )*(?:diabetes|asthma|epilepsy|arthritis|migraines?|hypertension|blood pressure|cholesterol|"
     r"adhd|dyslexia|autism|anxiety|depression|insomnia|coeliac disease|celiac disease|ibs|hay fever|eczema|psoriasis|back pain|"
-    r"a (?:heart condition|pacemaker|bad back|bad knee|hearing aid|peanut allergy|nut allergy)))"
+    r"an? (?:\w+ ){0,2}(?:injury|disability)|a (?:heart condition|pacemaker|bad back|bad knee|hearing aid|peanut allergy|nut allergy)))"
 )
 RELATIVES = (
     r"(?:(?:older |elder |younger |little |big |eldest |youngest |oldest |twin |late |ex-|step|grand|middle )*(?:wife|husband|partner|fianc[eé]e?|girlfriend|boyfriend|spouse|son|daughter|"
@@ -65,7 +65,7 @@ NATIONALITIES = (
 OWN_NOUNS = (
     r"(?:(?:home |work |personal |mobile |cell |office |shipping |billing |delivery |postal |mailing |street |main |current |new |preferred |daily |primary |backup |native |first |second |company |"
     r"shoe |shirt |dress |ring |clothing |blood |time |membership |loyalty |job |operating |emergency |marital |dietary |email |phone |e-mail |travel |monthly |weekly )*"
-    r"(?:address|email|e-mail|phone|phone number|number|mobile|zip code|postcode|time ?zone|zone|size|height|weight|blood type|type|hometown|nationality|major|"
+    r"(?:address|email|e-mail|phone|phone number|number|mobile|landline|zip code|postcode|time ?zone|zone|size|height|weight|blood type|type|hometown|nationality|major|"
     r"hobby|hobbies|company|employer|boss|budget|membership|membership level|level|tier|status|car|bike|laptop|computer|pc|mac|tablet|"
     r"router|printer|camera|watch|headphones|monitor|keyboard|os|system|browser|editor|ide|gpu|star sign|zodiac sign|religion|title|profession|occupation|job|"
     r"language|mother tongue|tongue|pronouns|handle|username|nickname|surname|doctor|dentist|bank|insurance|landlord|contact|airline|diet|"

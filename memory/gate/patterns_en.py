@@ -90,6 +90,8 @@ def _own_limit(match: re.Match[str]) -> tuple[Found, ...] | Reason:
     thing = (match["x"] or "").strip()
     if vague(thing) and thing:
         return Reason.INCOMPLETE
+    if not thing and match["verb"].lower() in ("eat", "have", "consume", "tolerate", "digest", "wear", "touch", "cook"):
+        return Reason.INCOMPLETE
     stopped = bool(re.search(r"\b(?:no longer|stopped|quit|gave up|given up|any ?more)\b", match.string, _I))
     food = match["verb"].lower() in (
         "eat",
@@ -208,7 +210,7 @@ _WHOLE: tuple[tuple[re.Pattern[str], Build], ...] = tuple(
         (r"^(?:it )?(?:turns|turned) out(?: that)? (?P<x>(?:the|my|our|i|it was|a|an) .+)", _fixed_it),
     )
 )  # fmt: skip
-_LEAD = r"(?:(?:now|these days|lately|recently|generally|usually|in general|(?:when it comes to|for|in terms of|at|in|on|every|during|after|before|while|since) [\w' ]{2,30}?),? )?"
+_LEAD = r"(?:(?:now|these days|lately|recently|generally|usually|in general|(?:when it comes to|for|in terms of|at|in|on|every|during|after|before|while|since|when i|whenever i) [\w' ]{2,30}?),? )?"
 _RULES: tuple[tuple[re.Pattern[str], Build], ...] = tuple(
     (re.compile(pattern, _I), build)
     for pattern, build in (
@@ -233,7 +235,7 @@ _RULES: tuple[tuple[re.Pattern[str], Build], ...] = tuple(
         (rf"^{_LEAD}i am {ADVERBS}(?:terrified|scared|frightened|afraid|petrified) of (?P<x>.+)", _taste(False)),
         (r"^i would (?:much |far )?rather (?P<x>.+? than .+)", _taste(True)),
         (r"^i (?:usually|always|normally|typically|mostly|tend to|generally|often|only) (?P<x>(?:take|drink|eat|order|buy|book|fly|travel|use|choose|pick|wear|shop|go for|listen|watch|read|work|stay|pay|cook|have|sit|sleep|wake|get up) .+)", lambda m: _habit(m)),
-        (rf"^i {ADVERBS}(?:cannot|must not|may not|am not allowed to|should not|never|do not|do not ever|no longer|refuse to|will never|will not|cannot ever) (?:really |ever |even )?(?P<verb>eat|drink|have(?! (?:any |a |an |much |to |the |time|enough|money|idea))|consume|smoke|tolerate|digest|fly|drive|wear|touch|cook|gamble|swim)\b(?P<x>.*)", _own_limit),
+        (rf"^i {ADVERBS}(?!(?:do not|never|no longer|will not|refuse to) (?:really |ever |even )?have\b)(?:cannot|must not|may not|am not allowed to|should not|never|do not|do not ever|no longer|refuse to|will never|will not|cannot ever) (?:really |ever |even )?(?P<verb>eat|drink|have(?! (?:any |a |an |much |to |the |time|enough|money|idea))|consume|smoke|tolerate|digest|fly|drive|wear|touch|cook|gamble|swim)\b(?P<x>.*)", _own_limit),
         (rf"^i {ADVERBS}(?:have )?(?:stopped|quit|gave up|given up) (?P<verb>eating|drinking|smoking|consuming|driving|flying|using|buying|gambling)\b(?P<x>.*)", _own_limit),
         (rf"^i {ADVERBS}(?:have )?(?P<verb>cut out|given up|gave up|sworn off|stopped having) (?P<x>(?!on\b|trying\b|hope\b).+)", _own_limit),
         (rf"^i {ADVERBS}(?:do not|never) (?:really |ever |actually |usually )?(?:watch|read|listen to|play|wear|cook|buy|celebrate|follow|trust) (?P<x>.+)", _taste(False)),

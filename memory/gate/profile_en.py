@@ -5,7 +5,7 @@ import re
 from collections.abc import Callable
 
 from memory.entry import Kind
-from memory.gate import subjects
+from memory.gate import refusals_en, subjects
 from memory.gate.found import Attribute, Found
 from memory.gate.lexicon_en import (
     ADVERBS,
@@ -97,6 +97,7 @@ def _introduces(match: re.Match[str]) -> tuple[Found, ...] | None:
         not re.fullmatch(r"[A-ZÀ-Þ][\w'’\-]*(?: [A-ZÀ-Þ][\w'’.\-]*){0,3}", name)
         or _NOT_NAMED.match(name)
         or name.isupper()
+        or refusals_en.soft(match.string) is Reason.TRANSIENT
     ):
         return None
     return (
@@ -137,6 +138,19 @@ def _allergies(match: re.Match[str]) -> tuple[Found, ...] | Reason:
         Found(sentence(third_person(before + thing)), Kind.PROFILE, Reason.SELF_DESCRIPTION, subjects.allergy(thing))
         for thing in things
     )
+
+
+def _not_any_more(match: re.Match[str]) -> tuple[Found, ...]:
+    """An allergy or a diet that is over, or never was."""
+    if match["what"]:
+        subject = subjects.allergy(match["x"]).subject
+        attribute = Attribute(subject, "no", exclusive=True)
+    elif re.fullmatch(DIETS, match["x"], _I):
+        attribute = Attribute("diet", None, exclusive=True, retracts=subjects.normal_value(match["x"]))
+    else:
+        attribute = subjects.standing("health", match["x"])
+        attribute = Attribute(attribute.subject, None, retracts=attribute.value)
+    return said(match, Kind.PROFILE, attribute, corrects=True)
 
 
 def _own(match: re.Match[str]) -> tuple[Found, ...] | Reason | None:
@@ -220,7 +234,7 @@ _PERSONAL = frozenset(
     ]
 )
 _SUBJECT_OF = {
-    "email address": "email", "e-mail": "email", "phone number": "phone", "mobile number": "phone", "number": "phone", "mobile": "phone",
+    "email address": "email", "e-mail": "email", "phone number": "phone", "mobile number": "phone", "number": "phone", "mobile": "phone", "landline": "landline",
     "cell phone": "phone", "home address": "address", "time zone": "time_zone", "timezone": "time_zone", "profession": "job", "occupation": "job",
     "title": "job", "native language": "native_language", "first language": "native_language", "mother tongue": "native_language",
     "company": "employer", "hobbies": "hobby", "membership": "membership", "level": "membership", "tier": "membership",
@@ -282,7 +296,7 @@ _I_AM = rf"i am {ADVERBS}"
 PROFILE_RULES: tuple[tuple[re.Pattern[str], Build], ...] = tuple(
     (re.compile(pattern, _I), build)
     for pattern, build in (
-        (r"^my (?:(?:full|first|last|real|given|family|middle|legal|actual) )*name (?:is|was) (?!not\b)(?:actually |really |spelled )?" + _NAME_TAIL, _one("name", named=True)),
+        (r"^my (?:(?:full|first|last|real|given|family|middle|legal|actual) )*name (?:is|was) (?!(?:not|on|in|at|the|a|an|my|your|too|so|very|being|written|spelled|missing|wrong|misspelled|hard|pronounced|already|also)\b)(?:actually |really )?" + _NAME_TAIL, _one("name", named=True)),
         (r"^i (?:am|was) (?:called|named) " + _NAME_TAIL, _one("name", named=True)),
         (r"^(?:i go by|people call me|everyone calls me|my friends call me|you (?:can|may) call me|(?:please )?call me) (?P<x>.+)", _called),
         (rf"^(?:i|we) {ADVERBS}(?:live|reside|have lived|have been living|am living|are living|stay permanently|am based|are based|am located) (?:in|at|near|on|outside|just outside|by|out of) (?P<x>.+)", _one("home", named=True)),
@@ -301,8 +315,10 @@ PROFILE_RULES: tuple[tuple[re.Pattern[str], Build], ...] = tuple(
         (rf"^{_I_AM}(?P<x>{_NUMBER_WORD})(?: years? old| yo| y/o| years of age)?$", _one("age")),
         (rf"^i (?:just )?turn(?:ed)? (?P<x>{_NUMBER_WORD})\b.*", _one("age")),
         (rf"^{_I_AM}(?:really |very )?(?:severely |highly |deathly |mildly |badly |slightly )?allergic to (?P<x>.+)", _allergies),
+        (r"^i am (?:no longer|not) (?:actually |really )?(?P<what>allergic to) (?P<x>.+?)(?: any ?more)?$", _not_any_more),
+        (rf"^i am no longer (?:an? )?(?P<what>)(?P<x>{DIETS}|{HEALTH})$", _not_any_more),
         (r"^i have an? (?:severe |bad |mild |serious |slight )?allergy to (?P<x>.+)", _allergies),
-        (r"^i have an? (?:severe |bad |mild |serious |slight )?(?P<x>[\w]+(?: \w+)?) allergy\b.*", _allergies),
+        (r"^i have an? (?:severe |bad |mild |serious |slight )?(?P<x>[\w]+(?: \w+)?) allergy\b.*", lambda m: said(m, Kind.PROFILE, subjects.allergy(m["x"]))),
         (rf"^{_I_AM}(?:an? )?(?P<x>{DIETS})(?: .*)?$", _one("diet")),
         (r"^i (?:follow|keep|eat|am on) (?:an? )?(?P<x>(?:strictly |strict |mostly )?(?:vegetarian|vegan|kosher|halal|keto|paleo|gluten-free|low-carb|low-sodium|mediterranean|plant-based|low-fat|high-protein)(?: diet| food)?)$", _one("diet")),
         (rf"^{_I_AM}(?:a )?(?P<x>{HEALTH})(?: .*)?$", lambda m: said(m, Kind.PROFILE, subjects.standing("health", m["x"]))),
@@ -346,11 +362,11 @@ PROFILE_RULES: tuple[tuple[re.Pattern[str], Build], ...] = tuple(
         (r"^(?:please )?(?:change|update|correct|set|switch) (?:my|the) (?P<noun>(?:[\w\-]+ ){0,2}(?:address|email|e-mail|phone|number|name|birthday|timezone|zone|size|job|title|budget|language|diet|surname|pronouns)) (?:from (?:[^\s]+(?: [^\s]+){0,4}) )?to (?P<x>.+?)(?:,? (?:not|instead of|from) (?P<old>.+))?$", _update),
         (rf"^i {ADVERBS}(?:drive|ride|own|have got|have|use|am on|am using|run|play on) (?P<x>(?:an? |the |my )?(?:\d{{4}} |old |new |used |second-hand )*(?:iphone|ipad|macbook|mac|imac|pixel|galaxy|samsung|android|windows|linux|thinkpad|xbox|playstation|ps5|nintendo|switch|kindle|tesla|toyota|honda|ford|bmw|audi|volvo|fiat|kia|nissan|mazda|renault|peugeot|subaru|hyundai|volkswagen|vw|skoda|seat|mini|dell|lenovo|hp|asus|canon|nikon|sony|apple|huawei|xiaomi|oneplus|motorola|fitbit|garmin|chromebook|surface)\b.*)", _plain(Kind.FACT)),
         (rf"^(?:i|we) {ADVERBS}(?:own|have|have got|bought|use) (?P<x>(?:an? |my own )?(?:[\w\-]+ ){{0,3}}(?:dslr|camera|laptop|desktop|tablet|phone|smartphone|printer|router|broadband|fibre|console|e-reader|smartwatch|projector|drone|telescope|electric car|motorbike|motorcycle|scooter|e-bike|piano|guitar|violin|garden|allotment|balcony|caravan|boat|house|flat|apartment)\b.*)", _device),
-        (r"^i (?P<x>do not (?:have|own) (?:an? |any )(?:car|kids|children|pets?|tv|television|smartphone|licence|license|driver's license|siblings|credit card|garden|oven|microwave|dishwasher)\b.*)", _plain(Kind.FACT)),
+        (r"^i (?P<x>do not (?:have|own) (?:an? |any )?(?:car|kids|children|pets?|tv|television|smartphone|licence|license|driver's license|siblings|credit card|garden|oven|microwave|dishwasher)\b.*)", _plain(Kind.FACT)),
         (rf"^{_FREQUENCY},? i (?P<x>(?!am\b|want\b|need\b|will\b|would\b|had\b|was\b).+)", _plain(Kind.FACT)),
         (rf"^i {ADVERBS}(?:drive|ride) (?P<x>an? .+)", _plain(Kind.FACT)),
         (rf"^i {ADVERBS}use (?P<x>(?:an? (?:\w+ )?(?:screen reader|wheelchair|hearing aid|standing desk|mac|pc)|(?-i:[A-Z])[\w.+#]*(?: (?-i:[A-Z0-9])[\w.+#]*){{0,3}})(?: (?:for|at|as|on|with|every|daily|instead) ?.*)?$)", _plain(Kind.FACT)),
-        (rf"^i {ADVERBS}(?P<x>(?!am\b|want\b|need\b|will\b|would\b|had\b|was\b|did\b|do\b|wonder\b|forgot\b)[a-z]+ (?:.{{0,60}} )?{_FREQUENCY})$", _plain(Kind.FACT)),
+        (rf"^i {ADVERBS}(?P<x>(?!.*\b(?:it|this|that|them|these|those)\b|am\b|want\b|need\b|will\b|would\b|had\b|was\b|did\b|do\b|wonder\b|forgot\b)[a-z]+ (?:.{{0,60}} )?{_FREQUENCY})$", _plain(Kind.FACT)),
         (rf"^i {ADVERBS}(?:play|practice|practise|collect|brew|coach|volunteer at|volunteer as|sing in|write for) (?P<x>(?!with\b|it\b|this\b|that\b|a game\b).+)", _plain(Kind.PROFILE)),
         (r"^i (?:wear|take) (?P<x>(?:a )?(?:size|glasses|contact lenses|hearing aids|contacts|insulin|blood thinners|medication|antidepressants)\b.*)", _plain(Kind.PROFILE)),
         (r"^i (?P<verb>no longer (?:live|reside|work)|do not (?:live|reside|work)|have stopped working|stopped working) (?P<prep>in|at|for|with|as) (?P<x>.+ any ?more)$", _no_longer),

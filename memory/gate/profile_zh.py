@@ -200,6 +200,12 @@ def _allergies(match: re.Match[str]) -> tuple[Found, ...] | Reason:
     )
 
 
+def _not_any_more(match: re.Match[str]) -> tuple[Found, ...]:
+    """An allergy that is over, or never was."""
+    subject = subjects.allergy(match["x"] or match["y"]).subject
+    return said(match, Kind.PROFILE, Attribute(subject, "no", exclusive=True), corrects=True)
+
+
 def _relative(attribute: str) -> Build:
     def build(match: re.Match[str]) -> tuple[Found, ...] | Reason:
         value, old = _contrast(match["x"])
@@ -276,7 +282,8 @@ PROFILE_RULES: tuple[tuple[re.Pattern[str], Build], ...] = tuple(
         (rf"^(?:{I})?(?:已经|刚|刚刚|前年|去年|今年|上个?月|上周|最近|下个?月)+(?:从[^，]+)?(?:搬到了?|搬去了?|搬家到了?|搬回了?|搬来了?|迁到了?)(?P<x>[^，]+)", _one("home", named=True, corrects=True)),
         (rf"^(?:{I})?{ADVERBS}(?:来自|出生在|出生于|生在|长在)(?P<x>(?!\d)[^，]+)", _one("origin", named=True)),
         (rf"^(?:{I})?(?:是|老家是?在?|家乡是?在?|籍贯是?)(?P<x>{PLACES}[\u4e00-\u9fff]{{0,6}}?)(?:的|人|那边的?|那边)*$", _one("origin", named=True)),
-        (rf"^{_S}(?:对)(?P<x>[^，我你]{{1,24}}?)(?:严重|轻微|有点|有些|会|都|很|中度|重度|有)?过敏", _allergies),
+        (rf"^(?:{I})?(?:其实|现在|已经)*(?:不(?:再)?对(?P<x>[^，我你]{{1,12}})|对(?P<y>[^，我你不]{{1,12}})(?:已经|现在)?不(?:再)?)过敏(?:了|的)?$", _not_any_more),
+        (rf"^{_S}(?:对)(?P<x>(?!.*不(?:再)?过敏)[^，我你]{{1,24}}?)(?:严重|轻微|有点|有些|会|都|很|中度|重度|有)?过敏", _allergies),
         (rf"^{_S}(?P<x>(?!对|有|会)[\u4e00-\u9fff]{{1,6}})过敏{_END}", _allergies),
         (rf"^{_S}(?:是|信奉|坚持|奉行|吃)?(?:一个|一名|个)?(?P<x>(?:严格)?素食(?:主义)?者|素食|吃素的?|纯素|蛋奶素|纯素食者|清真|吃斋|全素){_END}", _one("diet")),
         (rf"^{_S}(?P<x>吃素|吃斋|茹素|生酮饮食|吃清真|低碳饮食|低盐饮食){_END}", _one("diet")),
@@ -290,7 +297,7 @@ PROFILE_RULES: tuple[tuple[re.Pattern[str], Build], ...] = tuple(
         (rf"^(?:{I})?是?(?P<x>\d0后|[零五六七八九]零后|[5-9]\d后){_END}", _plain(Kind.PROFILE)),
         (rf"^(?:{I})?(?:是|属于)?(?P<x>[白金双巨狮处天射摩水][羊牛子蟹女秤蝎手羯瓶鱼]座?座)(?:的)?$", _one("star_sign")),
         (rf"^(?:{I})属(?P<x>[鼠牛虎兔龙蛇马羊猴鸡狗猪])(?:的)?$", _one("zodiac")),
-        (rf"^{_S}(?:是|信)(?P<x>(?:汉|回|满|藏|蒙古|维吾尔|壮|苗|彝|土家|朝鲜|白|傣|侗|瑶)族|穆斯林|基督徒|佛教徒|天主教徒|佛教|基督教|道教|无神论者)(?:人|的)?$", _one("ethnicity_or_religion")),
+        (rf"^{_S}(?:是|信)(?P<x>(?:汉|回|满|藏|蒙古|维吾尔|壮|苗|彝|土家|朝鲜|白|傣|侗|瑶)族|穆斯林|佛|道|基督|基督徒|佛教徒|天主教徒|佛教|基督教|道教|无神论者)(?:人|的)?$", _one("ethnicity_or_religion")),
         (rf"^{_S}(?:会说|会讲|能说|懂|在学|正在学|会|说|学过|精通|自学过?)(?:一点|一些|流利的?|点)?(?P<x>{LANGUAGES}.*)", lambda m: said(m, Kind.PROFILE, Attribute("languages", subjects.normal_value(m["x"])))),
         (rf"^{_S}(?:会|在学|学过|弹|拉)(?P<x>(?:弹|拉|吹|打)?(?:钢琴|吉他|小提琴|古筝|二胡|尤克里里|架子鼓|笛子).*)", _plain(Kind.PROFILE)),
         (rf"^{_S}是(?:你们|你们的|你家的|贵店的?|店里的?|本店)?(?:一名|一个|个)?(?P<x>[\u4e00-\u9fffA-Za-z\d]{{0,8}}(?:会员|VIP\d*|vip\d*|Vip\d*|PLUS|plus|老客户|黑卡|金卡|用户))(?:用户)?{_END}", _one("membership", Kind.FACT)),

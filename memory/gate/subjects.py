@@ -22,7 +22,7 @@ tea=茶/喝茶 coffee=咖啡 milk=牛奶/奶 alcohol=酒/酒精/酒精饮料 bee
 spicy_food=辣/辣的/辣椒/辣味/辣菜/辛辣/吃辣的 sweet_food=甜食/甜的/甜品/甜点 seafood=海鲜 fish=鱼/鱼肉 beef=牛肉 pork=猪肉 lamb=羊肉 chicken=鸡肉
 meat=肉/肉类 cilantro=香菜 garlic=大蒜/蒜 onion=洋葱 ginger=姜/生姜 durian=榴莲 peanut=花生 nut=坚果 shellfish=贝类/甲壳类 shrimp=虾/虾子 crab=螃蟹
 egg=鸡蛋/蛋 soy=大豆/黄豆 wheat=小麦 gluten=麸质 mango=芒果 pollen=花粉 dust_mite=尘螨 penicillin=青霉素 cephalosporin=头孢 aspirin=阿司匹林
-latex=乳胶 dairy=乳制品/奶制品 lactose=乳糖 chinese_food=中餐/中国菜 japanese_food=日料/日本菜 western_food=西餐 hotpot=火锅 sushi=寿司 noodles=面条/面
+smoking=烟/抽烟/吸烟 latex=乳胶 dairy=乳制品/奶制品 lactose=乳糖 chinese_food=中餐/中国菜 japanese_food=日料/日本菜 western_food=西餐 hotpot=火锅 sushi=寿司 noodles=面条/面
 rice=米饭 fruit=水果 apple=苹果 banana=香蕉 vegetables=蔬菜 chocolate=巧克力 offal=内脏
 """)
 # leisure and travel
@@ -49,6 +49,8 @@ _SPELLINGS = {
     "veggie": "vegetarian",
     "a vegetarian": "vegetarian",
     "a vegan": "vegan",
+    "smoke": "smoking",
+    "drink": "alcohol",
 }
 
 _EN_LEAD = re.compile(

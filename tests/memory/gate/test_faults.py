@@ -22,6 +22,8 @@ RECALLED = [
         "<memory>\nI live in Lyon.\nI like tea.\n</memory>",
         "每周三晚上在奥体中心打羽毛球",
         "I collect stamps.",
+        '- [active, since 2026-03-02] "I like tea."',
+        '<reference_data>\nNotes about the user:\n- [outdated, until 2026-03-02] "I like tea."\n</reference_data>',
     ],
 )
 def test_p1_recalled_text_is_not_learnt_again(text):

@@ -262,3 +262,21 @@ def test_limits_of_the_policy():
 def test_a_kind_that_the_tenant_does_not_keep():
     policy = GatePolicy(kinds=frozenset({Kind.CONSTRAINT}))
     assert reasons("I like tea. I never eat pork.", policy=policy) == [Reason.KIND_OFF, Reason.CONSTRAINT]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        # what a pattern alone would have taken for a statement about the user
+        "My name is on the list", "I'm Tired", "I use this every day", "My laptop is slow", "My phone is dead", "I use it for work",
+        "I like where this is going", "I always get this error", "I have two options", "I have a question", "My parcel hasn't arrived yet",
+        "I prefer the latter", "I hate to say it", "I never thought about it that way", "Let's add tests, like my colleague did",
+        "Always a pleasure", "No problem with the printer", "Call me later", "I'm Sorry", "my doctor's office is closed",
+        "The error is still happening", "I don't eat", "I'd like to live in Paris", "I'm not sure I like tea",
+        "我叫了外卖", "我是说真的", "我有个问题", "我喜欢过一个女生", "我喜欢这种感觉", "必须的", "我在北京出差", "我住院了", "我不是医生",
+        "我住的酒店不错", "我现在在外面", "我用了你说的方法", "我对这个过敏吗", "别走", "不能再好了", "我妈对海鲜过敏", "我同事叫小李",
+        "我喜欢你", "我的电脑坏了", "我不吃了", "一定要加油", "我姐住在上海", "我是你的粉丝", "我觉得那个好", "叫我起床",
+    ],
+)  # fmt: skip
+def test_what_only_looks_like_a_statement(text):
+    assert contents(text) == []

@@ -60,6 +60,12 @@ CORRECTIONS = [
     ("我已经不在腾讯上班了", "employer", None, "腾讯"),
     ("I've switched from coffee to tea", "preference:tea", "like", "coffee"),
     ("I moved to Berlin", "home", "berlin", None),
+    ("I'm no longer allergic to peanuts", "allergy:peanut", "no", None),
+    ("I'm not allergic to peanuts", "allergy:peanut", "no", None),
+    ("我对花生不过敏", "allergy:peanut", "no", None),
+    ("我不再对花生过敏了", "allergy:peanut", "no", None),
+    ("I'm no longer vegan", "diet", None, "vegan"),
+    ("I'm no longer pregnant", "health:pregnant", None, "pregnant"),
 ]
 
 
