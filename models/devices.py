@@ -34,9 +34,11 @@ def choose_device(name: str) -> torch.device:
 def probe_bfloat16(model: nn.Module, pooled: Callable[[nn.Module], Tensor]) -> nn.Module:
     """`model` (float32) or its bfloat16 copy: the copy where it is clearly faster here and says the same.
 
-    `pooled(model)` runs one small batch and gives float32 [texts, dimension], unit length. Runs alternate, and the best of each
-    counts, so that a busy neighbour slows both alike.
+    `pooled(model)` runs one small batch and gives float32 [texts, dimension], unit length. Runs alternate, the best of each
+    counts, and on a CPU it is the processor time of this process that counts: a busy neighbour must not decide.
     """
+    on_cpu = next(model.parameters()).device.type == "cpu"
+    clock = time.process_time if on_cpu else time.perf_counter
     half = copy.deepcopy(model).to(torch.bfloat16)
     try:
         agreement = (pooled(model) * pooled(half)).sum(dim=1).min().item()
@@ -47,7 +49,7 @@ def probe_bfloat16(model: nn.Module, pooled: Callable[[nn.Module], Tensor]) -> n
     best = {id(model): float("inf"), id(half): float("inf")}
     for _ in range(_ROUNDS):
         for candidate in (model, half):
-            start = time.perf_counter()
+            start = clock()
             pooled(candidate).cpu()
-            best[id(candidate)] = min(best[id(candidate)], time.perf_counter() - start)
+            best[id(candidate)] = min(best[id(candidate)], clock() - start)
     return half if best[id(half)] < FASTER * best[id(model)] else model

@@ -246,7 +246,7 @@ def _write_configs(shape: _Shape, target: Path) -> None:
             "layer_norm_eps": shape.norm_epsilon,
             "hidden_act": "gelu",
             "pad_token_id": 1,
-            "dtype": "float16",
+            "dtype": "float32",  # what to compute in; the weights are only stored in half of it
         },
     )
     kinds = [("0", "", "Transformer"), ("1", "1_Pooling", "Pooling"), ("2", "2_Normalize", "Normalize")]
