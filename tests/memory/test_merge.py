@@ -321,10 +321,12 @@ def test_l5_l6_one_entry(new, old, outcome, reason):
         ("The user plays chess with Anna.", "The user plays chess with Berta.", 0.99, Outcome.STORE),
         ("用户养了一只叫豆豆的猫。", "用户养了一只叫毛毛的猫。", 0.99, Outcome.STORE),
         ("用户坐靠窗的座位。", "用户坐过道的座位。", 0.99, Outcome.STORE),
+        ("用户的老板姓王，常驻新加坡。", "用户的老板姓陈，常驻新加坡。", 0.99, Outcome.STORE),
+        ("The user's laptop bag is canvas.", "The user's laptop bag is leather.", 0.99, Outcome.STORE),
         # alike in vectors only
         ("The user has a cat.", "The user went to a fair.", 0.88, Outcome.STORE),
         ("用户住在杭州西湖区。", "用户喜欢看科幻小说。", 0.80, Outcome.STORE),
-        ("The user.", "The user has a cat.", 0.88, Outcome.STORE),
+        ("The user.", "The user is.", 0.88, Outcome.STORE),
     ],
 )
 def test_l5_likeness_confirms_only_where_nothing_tells_the_two_apart(new, old, cosine, outcome):
