@@ -252,7 +252,7 @@ Weights = Mapping[str, float]
 
 # Logistic regressions on benchmarks/data/same_fact.jsonl, as printed by `python -m benchmarks.merge --fit`.
 WITH_VECTORS: Final[Weights] = {"bias": -11.37, "nearness": 3.87, "overlap": 6.59, "contained": 1.47}
-# Without vectors the bias is 1 lower than fitted: words alone made one mistake in twenty on pairs that nothing was set by.
+# Without vectors the bias is 1 lower than fitted: words alone made one mistake in twenty on held-out pairs.
 WORDS_ALONE: Final[Weights] = {"bias": -4.92, "overlap": 8.16, "contained": 1.7}
 
 
