@@ -4,8 +4,9 @@ Reads benchmarks/data/same_fact.jsonl (pairs of entries, Chinese and English: th
 denied, related, unrelated) and prints precision and recall of "the same" at the default threshold, as the merge decides it without
 knowing any attribute: probability and no difference. `--fit` also fits the weights of memory/likeness.py anew and prints them, with
 the figures of a ten-fold cross-validation in which all pairs that share a sentence lie in one fold. `--held-out` reads
-same_fact_held_out.jsonl instead: pairs written after the weights were first set. They have been looked at once: their one mistake (two surnames in one sentence) brought
-the rule that an exchanged word is a changed value, and the lower bias without vectors.
+same_fact_held_out.jsonl instead: pairs written after the weights were first set. They have been looked at once: their one
+mistake (two surnames in one sentence) brought the rule that an exchanged word is a changed value, and the lower bias
+without vectors.
 """
 
 import argparse
