@@ -38,6 +38,8 @@ def database_url(url: str) -> URL:
     backend = parsed.get_backend_name()
     if backend not in drivers:
         raise ConfigError("records", f"use one of {', '.join(drivers)} instead of {backend}")
+    if backend == "sqlite" and (parsed.database in (None, "", ":memory:") or parsed.query):
+        raise ConfigError("records", "name a database file: sqlite:////path/to/records.db, without further options")
     return parsed.set(drivername=f"{backend}+{drivers[backend]}")
 
 

@@ -7,8 +7,6 @@ from sqlalchemy import URL, Engine, create_engine, event
 from sqlalchemy.engine import Connection
 from sqlalchemy.pool import QueuePool
 
-from memory.errors import ConfigError
-
 IMMEDIATE = "strata_immediate"
 """Execution option of a connection that will write."""
 
@@ -30,8 +28,6 @@ _PRAGMAS = (
 def sqlite_engine(url: URL, connections: int) -> Engine:
     """A synchronous engine: SQLite works in the calling thread anyway. Measured with eight statements in a transaction: 1.6 ms
     in one hop to a thread, 5.3 ms through aiosqlite, which hops for each statement, cursor and fetch."""
-    if not url.database or url.database == ":memory:" or url.query:
-        raise ConfigError("records", "name a database file: sqlite:////path/to/records.db, without further options")
     engine = create_engine(
         url.set(drivername="sqlite"),
         poolclass=QueuePool,
