@@ -111,12 +111,12 @@ async def test_a_migration_that_never_ends_is_not_waited_for_for_ever(tmp_path: 
 @pytest.mark.parametrize(
     "url", ["sqlite://", "sqlite:///:memory:", "oracle://x/y", "nonsense", "", "sqlite:////proc/nowhere/records.db"]
 )
-async def test_a_url_that_cannot_work_is_one_line_and_leaves_nothing(
+def test_a_url_that_cannot_work_is_one_line_and_leaves_nothing(
     url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
     with pytest.raises(ConfigError) as stopped:
-        await asyncio.to_thread(migrate, url)
+        migrate(url)
     assert "\n" not in str(stopped.value)
     assert list(tmp_path.iterdir()) == []
 
