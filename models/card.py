@@ -76,7 +76,7 @@ def write_prepared(folder: Path, model: PreparedModel) -> None:
 def read_prepared(folder: Path) -> PreparedModel:
     """A folder that is missing, not prepared, of another format, or damaged is a ConfigError."""
     if not folder.is_dir():
-        raise ConfigError(str(folder), "is no folder; name one that `strata models prepare` has made")
+        raise ConfigError(str(folder), "is no folder; name a prepared one, or leave `folder` out and name the `model`")
     if not is_prepared(folder):
         raise ConfigError(str(folder), f"has no {CARD_FILE}; prepare the model first (settings: `model`, not `folder`)")
     broken = "is damaged; delete this folder, it is prepared again at the next start"
