@@ -1,6 +1,6 @@
 """Public evaluation sets in one shape: collections of units, and questions with the units that answer them.
 
-For measuring only; where they come from and what their licences are is said in benchmarks/README.md. Definitions of unit,
+For measuring only: LoCoMo is CC BY-NC 4.0, MADial-Bench MIT; neither is part of this repository. Definitions of unit,
 question and gold are those of the sets' own papers, so that figures compare.
 """
 

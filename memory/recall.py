@@ -81,19 +81,24 @@ class Found:
         said = self.memory.source is Source.USER and self.memory.status is Status.ACTIVE
         if not said or self.memory.kind not in (Kind.PREFERENCE, Kind.CONSTRAINT):
             return False
-        return (self.memory.subject or "").startswith("answer_") or "answering" in self.topics
+        return "answering" in self.topics
 
     @cached_property
     def known_terms(self) -> frozenset[str]:
         return frozenset(self.terms)
 
     @cached_property
+    def about(self) -> list[str]:
+        """The entry's terms and those of the attribute that it sets: "用户是一名程序员" sets `job`."""
+        return self.terms + terms((self.memory.subject or "").replace(":", " ").replace("_", " "))
+
+    @cached_property
     def topics(self) -> frozenset[str]:
-        return topics(self.terms)
+        return topics(self.about)
 
     @cached_property
     def limits(self) -> frozenset[str]:
-        return limits(self.terms)
+        return limits(self.about)
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,8 +183,11 @@ def recall(
     judged = []
     for i, one in enumerate(wanted):
         features = _features(question, one, float(plain[i]), statistics)
+        probability = relevance(features, weights)
+        if features.limit:  # an allergy resembles no question about dinner, and still belongs on top
+            similarity[i] = max(similarity[i], probability)
         score = rank_score(one.memory, float(similarity[i]), policy, now)
-        judged.append(_Judged(i, one, features, score, relevance(features, weights)))
+        judged.append(_Judged(i, one, features, score, probability))
     judged.sort(key=lambda j: (-j.score, -j.probability, j.found.memory.id))
     relevant = [(j.found.memory, j) for j in judged if j.probability >= policy.threshold]
     standing = [(j.found.memory, j) for j in judged if j.probability < policy.threshold and j.found.standing]

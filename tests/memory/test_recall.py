@@ -65,7 +65,9 @@ def test_l8_an_unrelated_question_recalls_nothing_however_few_entries_there_are(
 )
 def test_a_meal_recalls_the_allergy_though_they_share_no_word(asked):
     found = [Found(PEANUT, like(-0.1)), Found(CAT, like(0.1))]
-    assert ids(recall(question(asked), found, POLICY, STATISTICS, NOW)) == ["peanut"]
+    (one,) = recall(question(asked), found, POLICY, STATISTICS, NOW)
+    assert one.memory is PEANUT
+    assert one.score >= 0.5 * PEANUT.confidence  # and not at the bottom, where its words would put it
 
 
 def test_late_interaction_finds_without_a_common_word_across_languages():
@@ -75,6 +77,14 @@ def test_late_interaction_finds_without_a_common_word_across_languages():
     assert one.why == "similar meaning, same topic; said by the user on 2026-03-02"
     assert one.parts["relevance late"] == pytest.approx(5.0)
     assert one.probability > 0.9
+
+
+def test_the_attribute_that_an_entry_sets_tells_its_topic():
+    coder = entry("coder", "用户是一名程序员", Kind.PROFILE)
+    found = [Found(replace(coder, subject="job"), like(0.2)), Found(CAT, like(0.0))]
+    asked = question("我做什么工作的？")
+    assert ids(recall(asked, found, POLICY, STATISTICS, NOW)) == ["coder"]
+    assert recall(asked, [Found(coder, like(0.2))], POLICY, STATISTICS, NOW) == []
 
 
 def test_p37_without_an_embedder_keywords_find():
