@@ -41,7 +41,7 @@ class Reason(StrEnum):
     INCOMPLETE = "incomplete"  # a stopped stream, a fragment without its subject
     NOT_TALK = "not_talk"  # tool output, code, a log, a document
     DECLINED = "declined"  # "don't remember this", "别记"
-    SECRET = "secret"  # a password, PIN or key: not even when asked to
+    SECRET = "secret"  # noqa: S105 - passwords, PINs, keys: never kept, even when asked to
     KIND_OFF = "kind_off"  # the tenant's policy stores no memories of this kind
     OVER_LIMIT = "over_limit"  # too long to be one atomic entry, or too many in one turn
     UNRECOGNISED = "unrecognised"  # no rule speaks for it: rather miss than pollute

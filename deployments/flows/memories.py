@@ -152,6 +152,7 @@ async def search(svc: Services, caller: Caller, request: SearchRequest) -> Found
         filters=filters,
         limit=start + size + 1,
         threshold=request.min_score,
+        standing=0,  # a search asks for what it names, not for how to answer
         zone=ZoneInfo(caller.time_zone) if caller.time_zone else UTC,
     )
     found = await rerank(svc, caller, request.query, found)

@@ -58,11 +58,12 @@ async def recall(
     preloaded: Sequence[MemoryId] = (),
     limit: int | None = None,
     threshold: float | None = None,
+    standing: int | None = None,
     zone: tzinfo = UTC,
 ) -> Recall:
     """The caller's entries that this question needs, best first: at most `limit`, none under `threshold`."""
     policy = caller.policy.recall
-    chosen = {"limit": limit, "threshold": threshold}
+    chosen = {"limit": limit, "threshold": threshold, "standing": standing}
     policy = policy.model_copy(update={knob: value for knob, value in chosen.items() if value is not None})
     filters = filters or Filters(kinds=tuple(sorted(policy.kinds)))
     if not question.strip():
@@ -81,9 +82,10 @@ async def recall(
     try:
         if degraded:
             ids += [memory.id for memory in await svc.records.recent(caller.scope, FALLBACK)]
-        model_key, statistics, sealed = "", None, None
+        model_key, model_name, statistics, sealed = "", "", None, None
         if encoded is not None:
-            model_key, statistics = (await svc.embedder.card()).key, await svc.embedder.statistics()
+            card, statistics = await svc.embedder.card(), await svc.embedder.statistics()
+            model_key, model_name = card.key, card.name
             sealed = await svc.index.seal_question(caller.scope, encoded)
         rows = await svc.records.recall_rows(
             caller.scope, list(dict.fromkeys([*hits, *ids])), filters, model_key, UNINDEXED
@@ -91,7 +93,9 @@ async def recall(
     except StrataError:
         return Recall((), {}, (*degraded, "records"))
     candidates = [_found(row, hits.get(row.memory.id), bool(degraded)) for row in rows]
-    best = await asyncio.to_thread(judge, Question(question, sealed), candidates, policy, statistics, svc.clock(), zone)
+    best = await asyncio.to_thread(
+        judge, Question(question, sealed), candidates, policy, statistics, svc.clock(), zone, weights_for(model_name)
+    )
     return Recall(tuple(best), {row.memory.id: row for row in rows}, tuple(degraded))
 
 
