@@ -11,6 +11,7 @@ from datetime import UTC, tzinfo
 
 from deployments.edge.authenticate import Caller
 from deployments.services import Services
+from memory.calibration import weights_for
 from memory.encoding import EncodedQuery
 from memory.errors import StrataError
 from memory.ids import MemoryId
