@@ -108,7 +108,7 @@ async def test_a_full_pool_waits_no_longer_than_the_deadline(relay, hasty, tenan
     relay.silent = True
     start = time.monotonic()
     results = await asyncio.gather(*(store.load(scope(tenant), 1) for _ in range(30)), return_exceptions=True)
-    assert time.monotonic() - start < 4
+    assert time.monotonic() - start < 7  # one after another would be 15 s; a busy machine took 4
     assert {type(r) for r in results} == {DeadlineExceeded}
     relay.silent = False
     with pytest.raises(NotFound):  # and afterwards all is well
