@@ -25,7 +25,8 @@ from memory.ids import TenantId
 from memory.ticket import Ticket
 from models.batching import EncoderQueue
 from models.encoder import Encoder, EncoderSettings
-from models.prepare import prepare, sample
+from models.measuring import sample
+from models.prepare import prepare
 from models.transformer import TextModel, load_network, load_tokenizer
 
 CALLERS = 16

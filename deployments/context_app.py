@@ -1,4 +1,7 @@
-"""The `context` application: the hot path. The ingress deployment is the assembler; storage I/O runs in its process."""
+"""The `context` application: the hot path. The ingress deployment is the assembler; storage I/O runs in its process.
+
+Stores and routes are imported where a replica opens them: whoever only builds the application waits for none of that.
+"""
 
 from contextlib import AsyncExitStack
 
@@ -6,9 +9,7 @@ from fastapi import FastAPI
 from ray import serve
 from ray.serve import Application
 
-from deployments.bootstrap import prepare_stores
-from deployments.inference_client import EmbedderHandle
-from deployments.replica import open_services
+from deployments.building import prepare_once
 from deployments.settings import ContextArgs
 
 
@@ -29,6 +30,8 @@ class ContextAssembler:
 
     async def __serve_build_asgi_app__(self) -> FastAPI:
         from deployments.edge.apps import context_app
+        from deployments.inference_client import EmbedderHandle
+        from deployments.replica import open_services
 
         services = await self._resources.enter_async_context(
             open_services(
@@ -49,5 +52,5 @@ class ContextAssembler:
 
 
 def app(args: ContextArgs) -> Application:
-    prepare_stores(args.stores)
+    prepare_once(args.stores)
     return ContextAssembler.bind(args)

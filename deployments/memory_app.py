@@ -11,10 +11,7 @@ from ray import serve
 from ray.serve import Application
 from ray.serve.handle import DeploymentHandle
 
-from deployments.bootstrap import prepare_stores
-from deployments.curator import Curator
-from deployments.inference_client import EmbedderHandle
-from deployments.replica import open_services
+from deployments.building import prepare_once
 from deployments.settings import CuratorSettings, MemoryArgs, StoreSettings
 
 
@@ -35,6 +32,8 @@ class MemoryApi:
 
     async def __serve_build_asgi_app__(self) -> FastAPI:
         from deployments.edge.apps import memory_app
+        from deployments.inference_client import EmbedderHandle
+        from deployments.replica import open_services
 
         services = await self._resources.enter_async_context(
             open_services(self._args.stores, EmbedderHandle(self._args.inference_app))
@@ -66,6 +65,10 @@ class CuratorDeployment:
     """Runs one Curator in the background of its replica."""
 
     async def __init__(self, stores: StoreSettings, settings: CuratorSettings, inference_app: str) -> None:
+        from deployments.curator import Curator
+        from deployments.inference_client import EmbedderHandle
+        from deployments.replica import open_services
+
         self._resources = AsyncExitStack()
         services = await self._resources.enter_async_context(open_services(stores, EmbedderHandle(inference_app)))
         self._curator = Curator(
@@ -93,5 +96,5 @@ class CuratorDeployment:
 
 
 def app(args: MemoryArgs) -> Application:
-    prepare_stores(args.stores)
+    prepare_once(args.stores)
     return MemoryApi.bind(args, CuratorDeployment.bind(args.stores, args.curator, args.inference_app))

@@ -15,6 +15,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from deployments.bootstrap import prepare_stores
+from deployments.building import PREPARED
 from deployments.serve_file import ServeFile, read_serve_file
 from memory.errors import ConfigError
 from models.prepare import prepare
@@ -56,12 +57,12 @@ def run(config: Path, timeout_s: float, console: Console) -> int:
             stdout=sink,
             stderr=subprocess.STDOUT,
             start_new_session=True,  # Ctrl-C reaches us alone, and we stop it in order
-            env={"PROMETHEUS_MULTIPROC_DIR": str(metrics), **RAY_ENVIRONMENT, **os.environ},
+            env={"PROMETHEUS_MULTIPROC_DIR": str(metrics), PREPARED: "1", **RAY_ENVIRONMENT, **os.environ},
             cwd=config.resolve().parents[1],
         )
     pid_file = home / "run" / "strata.pid"
     pid_file.parent.mkdir(parents=True, exist_ok=True)
-    pid_file.write_text(str(os.getpid()))
+    pid_file.write_text(f"{os.getpid()} {child.pid}")
     try:
         with console.status("Starting Serve ..."):
             ready = _wait_ready(url, child, stopping, timeout_s)

@@ -4,7 +4,7 @@ import pytest
 
 from memory.encoding import Passage
 from models.encoder import Encoder
-from models.prepare import sample
+from models.measuring import sample
 
 
 @pytest.fixture(scope="session")

