@@ -4,6 +4,8 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 
 export OMP_NUM_THREADS ?= 1
+# Compiled modules are kept: without them every process of Serve compiles torch and all else anew, ten seconds a start.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: run test install lint clean bench
 
