@@ -8,12 +8,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, tzinfo
 from enum import StrEnum
+from functools import lru_cache
 
 from memory.calibration import ModelStatistics
 from memory.entry import Candidate, Kind, Memory, Source, Status
 from memory.ids import MemoryId, SessionId, TurnId, UserId
 from memory.likeness import Difference, difference, frame_overlap, likeness, same_probability, same_value
 from memory.policy import MergePolicy
+from memory.terms import content_terms
 from memory.text import fingerprint
 from memory.verdict import Decision
 
@@ -24,6 +26,9 @@ _EVENTS = frozenset({Kind.EPISODE, Kind.TASK_RESULT})
 """Kinds that happen on a day, and may happen again: the day is part of what they say."""
 _SAME_FRAME = 0.8
 """Least overlap, beside numbers and denials, of a sentence and the one that it contradicts without naming an attribute."""
+
+_SHARED_WORDS = 0.3
+"""Least share of the shorter text's content words in the other, for a comparison to be worth its milliseconds."""
 
 
 class Outcome(StrEnum):
@@ -147,6 +152,12 @@ def _retired_by(candidate: Candidate, memory: Memory) -> MergeReason | None:
             return MergeReason.RETRACTED_VALUE
         changed = candidate.exclusive and candidate.value is not None and memory.value is not None
         return MergeReason.CHANGED_VALUE if changed else None
+    if (
+        candidate.retracts is not None
+        and memory.subject == f"preference:{candidate.retracts}"
+        and memory.value == "like"
+    ):
+        return MergeReason.RETRACTED_VALUE  # "switched from coffee to tea": the old liking is another attribute
     if candidate.subject is not None and memory.subject is not None:
         return None
     # One of the two names no attribute: only the sentence itself, said again with one thing changed, speaks for being the same one.
@@ -329,6 +340,22 @@ def _end(memory: Memory, candidate: Candidate, origin: Origin) -> datetime:
     return origin.said_at
 
 
+def _worth_comparing(candidate: Candidate, memory: Memory, cosine: float | None, memory_id: MemoryId) -> bool:
+    """A cheap look before a careful one, so that an import of hundreds does not compare each with each: entries that share an
+    attribute, a vector's neighbourhood or words. Nothing that shares none of them could say the same or contradict."""
+    if cosine is not None or memory.id == memory_id:
+        return True
+    if candidate.subject is not None and memory.subject is not None:
+        return candidate.subject.partition(":")[0] == memory.subject.partition(":")[0]
+    ours, theirs = _words(candidate.content), _words(memory.content)
+    return len(ours & theirs) >= _SHARED_WORDS * min(len(ours), len(theirs))
+
+
+@lru_cache(maxsize=4096)
+def _words(text: str) -> frozenset[str]:
+    return frozenset(content_terms(text))
+
+
 def _no_cosine(number: int, memory_id: MemoryId) -> float | None:
     return None
 
@@ -351,7 +378,11 @@ def merge_in_order(
     now_known = {memory.id: memory for memory in known}
     settled = []
     for number, (candidate, origin) in enumerate(proposals):
-        existing = [(memory, cosine(number, memory.id)) for memory in now_known.values()]
+        existing = [
+            (memory, near)
+            for memory in now_known.values()
+            if _worth_comparing(candidate, memory, near := cosine(number, memory.id), origin.memory_id)
+        ]
         replayed = next((memory for memory in known if _confirmed_before(memory, candidate, origin)), None)
         if replayed is not None:
             settled.append(Settled(Decision.CONFIRMED, MergeReason.ALREADY_STORED, replayed.id))

@@ -21,6 +21,10 @@ from memory.verdict import Judgement, Reason, Verdict
 from storage.cursors import decode_cursor, encode_cursor
 from storage.protocols import AuditEvent, Filters, Lookup, Page, Plan, Receipt, Update
 
+AT_ONCE = 32
+"""Entries compared and written in one transaction: an import must not hold the user's lock, nor the encoder, for long (P39). One
+that is cut off in the middle goes on where it was when it is sent again under its Idempotency-Key: ids derive from it."""
+
 
 async def create(
     svc: Services, caller: Caller, entries: Sequence[NewMemory], mode: Literal["gated", "verbatim"]
@@ -37,8 +41,10 @@ async def create(
             proposals.append(
                 Proposal(judgement, memory_id, None, entry.valid_from or now, context_text=entry.context or "")
             )
-    outcome = await remember(svc, caller, proposals)
-    return outcome.verdicts
+    verdicts: list[Verdict] = []
+    for start in range(0, len(proposals), AT_ONCE):
+        verdicts += (await remember(svc, caller, proposals[start : start + AT_ONCE])).verdicts
+    return tuple(verdicts)
 
 
 def _judge(entry: NewMemory, caller: Caller, mode: str) -> tuple[Judgement, ...]:

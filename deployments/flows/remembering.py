@@ -89,7 +89,10 @@ async def remember(svc: Services, caller: Caller, proposals: Sequence[Proposal])
         return Plan(tuple(_changes(settled, {memory.id for memory in existing})))
 
     lookup = Lookup(
-        subjects=tuple({c.subject for _, c in accepted if c.subject is not None}),
+        subjects=tuple(
+            {c.subject for _, c in accepted if c.subject is not None}
+            | {f"preference:{c.retracts}" for _, c in accepted if c.retracts is not None}
+        ),
         fingerprints=tuple({fingerprint(c.content) for _, c in accepted}),
         near=tuple(dict.fromkeys([*(memory_id for _, memory_id in cosines), *(p.memory_id for p, _ in accepted)])),
     )

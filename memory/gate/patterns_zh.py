@@ -3,6 +3,7 @@
 
 import re
 from collections.abc import Callable
+from dataclasses import replace
 
 from memory.entry import Kind
 from memory.gate import subjects
@@ -67,7 +68,11 @@ def _favourite(match: re.Match[str]) -> tuple[Found, ...] | Reason:
 def _switch(match: re.Match[str]) -> tuple[Found, ...] | Reason:
     if vague(match["x"]):
         return Reason.INCOMPLETE
-    return told(match.string, Kind.PREFERENCE, Reason.CORRECTION, subjects.taste(match["x"], True), corrects=True)
+    taste = subjects.taste(match["x"], True)
+    old = match.groupdict().get("old")
+    if old:  # 从咖啡改喝茶: what was left is no longer liked
+        taste = replace(taste, retracts=subjects.normal_value(old))
+    return told(match.string, Kind.PREFERENCE, Reason.CORRECTION, taste, corrects=True)
 
 
 def _own_limit(match: re.Match[str]) -> tuple[Found, ...] | Reason:
@@ -199,6 +204,7 @@ _RULES: tuple[tuple[re.Pattern[str], Build], ...] = tuple(
         (r"^(?:我)?(?P<x>(?:成功|顺利|终于)(?:地)?(?:部署|修好|解决|修复|上线|完成|装好|跑通)了?[^这那它]{2,}.*)", _outcome),
         (rf"^{_WHEN}(?:{I}(?:的)?)?(?:现在|目前|如今|其实)?{ADVERBS}(?:最喜欢|最爱|最钟爱|最喜爱)(?:[吃喝看听玩用])?的(?P<category>[^是，]{{0,10}}?)(?:就|还|一直|现在|变成了?|改成了?)*是(?P<x>.+)", _favourite),
         (rf"^(?P<x>[^，我你他她这那]{{1,20}})(?:就|一直)?是{I}(?:现在)?(?:最喜欢|最爱|最钟爱)(?:[吃喝看听玩])?的(?P<category>[^，]{{0,10}})$", _favourite),
+        (rf"^{_WHEN}(?:{I})?{ADVERBS}(?:从|由)[喝吃用]?(?P<old>[^，我你他她这那从由]{{1,10}}?)(?:改|换|转)(?P<x>(?:成|到|为)?[喝吃用][^，]{{1,20}})", _switch),
         (rf"^{_WHEN}(?:{I})?{ADVERBS}(?:改|换|转|换成|改成)(?P<x>(?:成|到|为)?[喝吃用看坐听玩骑][^，]{{1,20}})", _switch),
         (rf"^{_WHEN}(?:{I}{_DOING})?{ADVERBS}{DISLIKES}(?P<x>.*)", _taste(False)),
         (rf"^{_WHEN}(?:{I})?{ADVERBS}不(?:太|怎么|大)?能(?P<x>[吃喝坐穿]?(?:吃|喝)?(?:辣|酸|甜|苦|凉|生冷|冷|油腻|凉的|冰的)[^，]{{0,4}})$", _taste(False)),

@@ -64,6 +64,20 @@ async def test_p8_a_change_of_heart_never_empties_the_store(shop, before, after)
     assert len(await talk.contents("outdated")) == 1
 
 
+@pytest.mark.parametrize(
+    ("before", "after", "gone"),
+    [
+        ("I like coffee.", "I switched from coffee to tea.", "coffee"),
+        ("我喜欢喝咖啡。", "我从咖啡改喝茶了。", "咖啡"),
+    ],
+)
+async def test_p7_what_was_switched_from_is_no_longer_liked(shop, before, after, gone):
+    talk = await shop.open("switch")
+    await talk.say(before)
+    await talk.say(after)
+    assert any(gone in content for content in await talk.contents("outdated"))
+
+
 @pytest.mark.parametrize("fact", ["I live in Berlin.", "我对花生过敏。"])
 async def test_p9_the_same_fact_said_twice_confirms_it(shop, fact):
     talk = await shop.open("twice")
