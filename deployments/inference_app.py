@@ -3,7 +3,6 @@
 The runtimes are imported where a replica starts: whoever only builds the application needs no torch, which takes seconds.
 """
 
-import asyncio
 from typing import Any
 
 from ray import serve
@@ -47,6 +46,9 @@ class Embedder:
     def check_health(self) -> None:
         self._queue.check()
 
+    async def __del__(self) -> None:
+        await self._queue.close()
+
 
 @serve.deployment(
     ray_actor_options={"num_cpus": 0.5}, max_ongoing_requests=64, graceful_shutdown_timeout_s=5, health_check_period_s=5
@@ -55,14 +57,21 @@ class RerankerDeployment:
     """The last judge, where one is configured: a cross-encoder over (question, entry) pairs."""
 
     def __init__(self, settings: RerankerSettings) -> None:
-        from models.reranker import Reranker
+        from models.batching import BatchQueue
+        from models.reranker import Pair, Reranker
 
-        self._reranker = Reranker.load(settings)
-        self._lock = asyncio.Lock()
+        self._pair = Pair
+        self._queue = BatchQueue(Reranker.load(settings), name="the reranker", max_items=settings.max_queue_items)
 
     async def scores(self, ticket: Ticket, query: str, texts: list[str]) -> list[float]:
-        async with asyncio.timeout(ticket.timeout_s), self._lock:
-            return await asyncio.to_thread(self._reranker.scores, query, texts)
+        """A probability for each text, in order. Overloaded, DeadlineExceeded as the Embedder's."""
+        return await self._queue.submit(ticket, [self._pair(query, text) for text in texts])
+
+    def check_health(self) -> None:
+        self._queue.check()
+
+    async def __del__(self) -> None:
+        await self._queue.close()
 
 
 @serve.deployment(

@@ -12,8 +12,8 @@ import httpx
 from tenacity import AsyncRetrying, RetryCallState, retry_if_exception_type, stop_after_attempt, wait_random_exponential
 
 from memory.errors import ConfigError, DeadlineExceeded, InvalidInput, TooLarge, Unavailable
+from models.chat import NAME, Message
 from models.settings import SummarizerSettings
-from models.summarizer import NAME, Message
 
 log = logging.getLogger(__name__)
 

@@ -13,9 +13,9 @@ from transformers import AutoModelForCausalLM, AutoTokenizer, StoppingCriteriaLi
 from transformers.utils import logging as transformers_logging
 
 from memory.errors import ConfigError, DeadlineExceeded, StrataError, TooLarge, Unavailable
+from models.chat import NAME, Message
 from models.devices import choose_device
 from models.settings import SummarizerSettings
-from models.summarizer import NAME, Message
 
 log = logging.getLogger(__name__)
 

@@ -18,7 +18,7 @@ from memory.encoding import ModelCard, Passage
 from memory.errors import ConfigError
 from memory.late import late_scores, pack, unpack
 from models.card import Likeness, Pooling, PreparedModel, model_files
-from models.prepare import Progress, silent
+from models.progress import Progress, silent
 from models.settings import EncoderSettings
 from models.transformer import TextModel, TokenSequence, load_network, load_tokenizer
 

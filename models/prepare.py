@@ -10,23 +10,16 @@ import os
 import re
 import shutil
 import tempfile
-from collections.abc import Callable
 from pathlib import Path
 
 from filelock import FileLock, Timeout
 
 from memory.errors import ConfigError
 from models.card import is_prepared, read_prepared, write_prepared
+from models.progress import Progress, silent
 from models.settings import DEFAULT_MODEL, EncoderSettings, strata_home
 
-Progress = Callable[[str, float], None]
-"""(stage, share done 0..1). Stages come in the order "weights", "tokenizer", "means", "statistics"; some may be left out."""
-
 _LOCK_SECONDS = 900.0
-
-
-def silent(stage: str, done: float) -> None:
-    """The progress callback of those who do not watch."""
 
 
 def prepare(settings: EncoderSettings, home: Path | None = None, progress: Progress = silent) -> Path:

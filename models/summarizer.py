@@ -1,23 +1,14 @@
 """Text from a chat model: one in this process, or any OpenAI-compatible endpoint. It proposes; the rules decide (L3, L4)."""
 
 from collections.abc import Sequence
-from typing import Protocol
 
 from memory.errors import DeadlineExceeded, Overloaded, Unavailable
+from models.chat import NAME, ChatModel, Message
 from models.settings import SummarizerSettings
 
-__all__ = ["NAME", "ChatModel", "Message", "Summarizer", "SummarizerSettings"]
+__all__ = ["Summarizer", "SummarizerSettings"]
 
-NAME = "the summarizer"
 _RETRY_S = 5.0
-
-Message = dict[str, str]
-"""{"role": "system" | "user" | "assistant", "content": ...}"""
-
-
-class ChatModel(Protocol):
-    async def complete(self, messages: Sequence[Message], timeout_s: float) -> str: ...
-    async def close(self) -> None: ...
 
 
 class Summarizer:
