@@ -57,6 +57,7 @@ def run(config: Path, timeout_s: float, console: Console) -> int:
             stdout=sink,
             stderr=subprocess.STDOUT,
             start_new_session=True,  # Ctrl-C reaches us alone, and we stop it in order
+            preexec_fn=_heed_interrupts,
             env={"PROMETHEUS_MULTIPROC_DIR": str(metrics), PREPARED: "1", **RAY_ENVIRONMENT, **os.environ},
             cwd=config.resolve().parents[1],
         )
@@ -84,6 +85,11 @@ def run(config: Path, timeout_s: float, console: Console) -> int:
                 valkey_server.stop(home)
         pid_file.unlink(missing_ok=True)
         console.print("Stopped.")
+
+
+def _heed_interrupts() -> None:
+    """A shell that starts us in the background has SIGINT ignored, and children inherit that: Serve would not hear us."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 class _Signals:

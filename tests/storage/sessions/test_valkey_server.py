@@ -115,10 +115,11 @@ def test_an_interrupt_of_the_parents_group_does_not_reach_it(home):
         stderr=subprocess.DEVNULL,
         text=True,
         start_new_session=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # a suite in the background has it ignored
     )
     url = parent.stdout.readline().strip()
     os.killpg(parent.pid, signal.SIGINT)
-    parent.wait()
+    parent.wait(30)
     parent.stdout.close()
     assert running(home) == url
 
