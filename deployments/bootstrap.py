@@ -9,35 +9,17 @@ import base64
 import os
 import secrets as random_secrets
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from pathlib import Path
 
 from deployments.edge.credentials import Pepper, TokenKeys
 from deployments.settings import StoreSettings
 from deployments.tenancy import TenantFile, declare, read_tenant_files, secret_reference, write_private
 from memory.errors import ConfigError
+from models.progress import Progress, silent
 from storage.keys import MasterKey
 from storage.records import SqlTenants, create_engine, migrate
 from storage.secrets import read_secret
 from storage.sessions.valkey_server import ensure_running
-
-Progress = Callable[[str, float], None]
-
-
-def silent(stage: str, done: float) -> None:
-    """Progress for nobody."""
-
-
-@dataclass(frozen=True)
-class Prepared:
-    """Where the stores are, once they are ready. The secrets never appear in a repr."""
-
-    sessions_url: str
-    records_url: str
-    index_dir: Path
-    master_key: MasterKey = field(repr=False)
-    pepper: Pepper = field(repr=False)
-    token_keys: TokenKeys = field(repr=False)
 
 
 def check_home(home: Path) -> None:
@@ -56,7 +38,7 @@ def check_home(home: Path) -> None:
 def records_url(settings: StoreSettings) -> str:
     if settings.records_url != "embedded":
         return settings.records_url
-    return f"sqlite+aiosqlite:///{settings.home / 'data' / 'records.db'}"
+    return f"sqlite:///{settings.home / 'data' / 'records.db'}"
 
 
 def sessions_url(settings: StoreSettings) -> str:
@@ -82,19 +64,17 @@ def read_secrets(settings: StoreSettings) -> tuple[MasterKey, Pepper, TokenKeys]
     pepper = Pepper(_secret(settings, given.pepper, "pepper.key", _random_key).encode())
     references: dict[str, str | None] = dict(given.token_keys) if given.token_keys else {"k1": None}
     signing = given.token_key_id or sorted(references)[-1]
-    if signing not in references:
-        raise ConfigError("secrets.token_key_id", f"`{signing}` is not one of secrets.token_keys")
     keys = {kid: _secret(settings, reference, f"token-{kid}.key", _random_key) for kid, reference in references.items()}
     return master, pepper, TokenKeys(keys, signing)
 
 
-def prepare_stores(settings: StoreSettings, progress: Progress = silent) -> Prepared:
+def prepare_stores(settings: StoreSettings, progress: Progress = silent) -> None:
     """Everything but the model. Safe when several processes do it at once."""
     check_home(settings.home)
     (settings.home / "data").mkdir(exist_ok=True, mode=0o700)
-    master, pepper, token_keys = read_secrets(settings)
+    _, pepper, _ = read_secrets(settings)
     progress("session server", 0.0)
-    sessions = sessions_url(settings)
+    sessions_url(settings)
     progress("records", 0.4)
     records = records_url(settings)
     migrate(records)
@@ -103,7 +83,6 @@ def prepare_stores(settings: StoreSettings, progress: Progress = silent) -> Prep
         tenants = read_tenant_files(settings.tenants_dir)
         asyncio.run(declare_all(records, tenants, settings.home, pepper))
     progress("ready", 1.0)
-    return Prepared(sessions, records, settings.home / "index", master, pepper, token_keys)
 
 
 async def declare_all(url: str, tenants: list[TenantFile], home: Path, pepper: Pepper) -> dict[str, bool]:

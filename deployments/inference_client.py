@@ -50,6 +50,8 @@ class _Handle:
                     return await self._once(method, *args)
         except TimeoutError:
             raise DeadlineExceeded(self._what) from None
+        except RayActorError:
+            raise Unavailable(self._what) from None
 
     async def _once(self, method: str, *args: object) -> Any:
         try:
@@ -67,12 +69,9 @@ class _Handle:
             raise self._unwrap(error) from None
         except (DeploymentUnavailableError, KeyError):
             raise Unavailable(self._what) from None
-        except RayActorError:
-            raise
-        except StrataError:
-            raise
         except Exception as error:
-            if type(error).__module__.startswith(("ray.", "grpc")):
+            foreign = type(error).__module__.startswith(("ray.", "grpc"))
+            if foreign and not isinstance(error, RayActorError):  # `call` tries that one again
                 raise Unavailable(self._what) from None
             raise
 

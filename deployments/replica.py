@@ -11,6 +11,7 @@ from deployments.inference_client import EmbeddingModel, RerankerHandle
 from deployments.policies import PolicyCache
 from deployments.services import Services, utc_now
 from deployments.settings import StoreSettings
+from memory.encoding import ModelCard
 from storage.index.blind import BlindIndex, KeyRing
 from storage.index.local import LocalIndex
 from storage.records import SqlRecords, SqlTenants, check_schema, create_engine
@@ -22,13 +23,12 @@ from storage.sessions.redis_store import RedisSessions
 MODEL_WAIT_S = 120.0
 
 
-async def wait_for_model(embedder: EmbeddingModel) -> None:
+async def wait_for_model(embedder: EmbeddingModel) -> ModelCard:
     """The index is of one model: nothing is opened before the Embedder says which. Applications start in any order."""
     async with asyncio.timeout(MODEL_WAIT_S):
         while True:
             with contextlib.suppress(Exception):
-                await embedder.card()
-                return
+                return await embedder.card()
             await asyncio.sleep(0.2)
 
 
@@ -42,8 +42,7 @@ async def open_services(
     redis = SessionClient(await asyncio.to_thread(sessions_url, settings), deadline_s=settings.deadlines.sessions_s)
     engine = create_engine(records_url(settings), settings.deadlines.records_s)
     await check_schema(engine)
-    await wait_for_model(embedder)
-    card = await embedder.card()
+    card = await wait_for_model(embedder)
     records, tenants = SqlRecords(engine), SqlTenants(engine)
     local = LocalIndex(settings.home / "index", card.key, card.dimension, settings.deadlines.index_s)
     await local.check()  # P18: an index of another model stops the start, not the first question

@@ -1,13 +1,12 @@
 """Tenants are declared by files: one a tenant, reviewed like code. Secrets stay references."""
 
 import os
-import secrets
 from datetime import datetime
 from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from deployments.edge.credentials import Pepper, key_digest, split_key
+from deployments.edge.credentials import Pepper, key_digest, new_key, split_key
 from deployments.strict_yaml import parse, read_yaml
 from memory.errors import ConfigError, InvalidInput
 from memory.ids import TenantId, checked_id
@@ -88,8 +87,7 @@ def key_text(key: KeyFile, home: Path) -> str:
     """The key itself, made first where the file says so."""
     reference = secret_reference(key.secret, home)
     if key.generate and reference.startswith("file:"):
-        new = f"sk_{secrets.token_hex(6)}_{secrets.token_urlsafe(32)}"
-        write_private(Path(reference.removeprefix("file:")), new)
+        write_private(Path(reference.removeprefix("file:")), new_key())
     return read_secret(reference)
 
 

@@ -3,7 +3,7 @@
 from rich.console import Console
 
 from deployments.cli.client import Api, demo_key, open_session
-from deployments.cli.demo import COLOURS, show_context
+from deployments.cli.demo import show_context, show_verdicts
 
 HELP = "Type a turn. /ctx QUESTION shows the context for a question, /mem lists what is remembered, /quit ends."
 
@@ -28,9 +28,5 @@ def talk(url: str, key: str | None, user: str, console: Console) -> int:
             show_context(session, line.removeprefix("/ctx").strip(), console)
         elif line:
             answer = session.call("POST", session.path("turns"), {"turns": [{"role": "user", "content": line}]})
-            for verdict in answer["verdicts"]:
-                colour = COLOURS[verdict["verdict"]]
-                console.print(
-                    f"  [{colour}]{verdict['verdict']}[/{colour}] {verdict['candidate']} [dim]({verdict['reason']})[/dim]"
-                )
+            show_verdicts(answer["verdicts"], console)
             show_context(session, "", console)

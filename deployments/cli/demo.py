@@ -44,13 +44,7 @@ def play(url: str, key: str | None, console: Console) -> int:
     for role, text in FIRST:
         answer = session.call("POST", session.path("turns"), {"turns": [{"role": role, "content": text}]})
         console.print(f"[bold]{role}[/bold]  {text}", highlight=False)
-        for verdict in answer["verdicts"]:
-            colour = COLOURS[verdict["verdict"]]
-            kind = f" {verdict['kind']}" if verdict.get("kind") else ""
-            console.print(
-                f"      [{colour}]{verdict['verdict']}{kind}[/{colour}] {verdict['candidate']} [dim]({verdict['reason']})[/dim]",
-                highlight=False,
-            )
+        show_verdicts(answer["verdicts"], console)
 
     kept = session.call("GET", "/v1/memories")["items"]
     table = Table("status", "kind", "memory", title="What is remembered")
@@ -110,6 +104,13 @@ def play(url: str, key: str | None, console: Console) -> int:
     return 0 if all(passed for _, passed in checks) else 1
 
 
+def show_verdicts(verdicts: list[dict[str, Any]], console: Console) -> None:
+    for verdict in verdicts:
+        kind = f" {verdict['kind']}" if verdict["kind"] else ""
+        line = Text("      ").append(verdict["verdict"] + kind, style=COLOURS[verdict["verdict"]])
+        console.print(line.append(f" {verdict['candidate']} ").append(f"({verdict['reason']})", style="dim"))
+
+
 def show_context(session: SessionApi, question: str, console: Console) -> dict[str, Any]:
     """Asks for the context, prints it. Without a question it is the session's last turn."""
     body = {"system": "You are the shop's assistant.", "budget_tokens": 2000, "output_reserve": 500}
@@ -117,10 +118,9 @@ def show_context(session: SessionApi, question: str, console: Console) -> dict[s
     if question:
         console.print(f"[bold]user[/bold]  {question}", highlight=False)
     for memory in answer["memories"]:
-        mark = "[green]active[/green]" if memory["status"] == "active" else "[yellow]outdated[/yellow]"
-        console.print(
-            f"      {mark} {memory['content']} [dim]{memory.get('score', 0):.2f} {memory['why']}[/dim]", highlight=False
-        )
+        line = Text("      ").append(memory["status"], style="green" if memory["status"] == "active" else "yellow")
+        why = f"{memory['score']:.2f} {memory['why']}"
+        console.print(line.append(f" {memory['content']} ").append(why, style="dim"))
     if not answer["memories"]:
         console.print("      [dim]nothing recalled[/dim]")
     text = "\n\n".join(f"{message['role']}: {message['content']}" for message in answer["messages"])

@@ -16,9 +16,7 @@ def status(url: str, console: Console) -> int:
         return 1
     table = Table("part", "state")
     table.add_row("service", "[green]alive[/green]" if alive.status_code == 200 else f"[red]{alive.status_code}[/red]")
-    body = ready.json()
-    for part, state in sorted(body.get("stores", body).items()):
-        good = state in ("ok", True, "ready")
-        table.add_row(part, f"[green]{state}[/green]" if good else f"[red]{state}[/red]")
+    for part, state in sorted(ready.json()["stores"].items()):
+        table.add_row(part, f"[green]{state}[/green]" if state == "ok" else f"[red]{state}[/red]")
     console.print(table)
     return 0 if ready.status_code == 200 else 1

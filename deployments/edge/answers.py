@@ -2,14 +2,14 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
-from datetime import UTC, datetime, tzinfo
+from datetime import datetime, tzinfo
 from typing import Any
-from zoneinfo import ZoneInfo
 
 import orjson
 from starlette.responses import Response
 
 from deployments.edge.authenticate import Caller
+from deployments.zones import zone_of
 from memory.entry import Memory, Revision
 from memory.recall import Recalled
 from memory.turns import Session, TaskState, Turn
@@ -22,14 +22,6 @@ Json = dict[str, Any]
 def answer(document: Any, status: int = 200) -> Response:
     """Bytes at once: what an answer holds was made here and needs no second validation."""
     return Response(orjson.dumps(document), status, media_type="application/json")
-
-
-def zone_of(name: str | None) -> tzinfo:
-    """UTC where there is none, or none that this machine knows."""
-    try:
-        return UTC if name is None else ZoneInfo(name)
-    except (KeyError, ValueError, OSError):
-        return UTC
 
 
 def zone_for(caller: Caller) -> tzinfo:

@@ -2,21 +2,20 @@
 
 import asyncio
 from collections.abc import Mapping
-from datetime import UTC, tzinfo
 from typing import Any
-from zoneinfo import ZoneInfo
 
 from deployments.edge.authenticate import Caller
 from deployments.edge.requests import ContextAnswer, ContextRequest
 from deployments.flows.recalling import NOTHING, Recall, encode_question, recall, rerank
 from deployments.services import Services
+from deployments.zones import zone_of
 from memory.encoding import EncodedQuery
+from memory.entry import Memory
 from memory.errors import InvalidInput
 from memory.gate import judge
 from memory.ids import TurnId
 from memory.packing import Document, Packed, PackRequest, Recollection, pack
 from memory.policy import Policy, PromptPolicy, Window
-from memory.recall import Recalled
 from memory.turns import MemoryMode, Role, SessionSnapshot, Turn
 from models.tokens import counter_for
 from storage.protocols import AuditEvent
@@ -34,7 +33,7 @@ async def assemble(svc: Services, caller: Caller, request: ContextRequest) -> Co
     question = request.query if request.query is not None else _last_question(snapshot.turns)
     if question is None:
         raise InvalidInput("query", "give a query, or append a user turn first: there is no question to answer")
-    zone = _zone(snapshot.session.time_zone)
+    zone = zone_of(snapshot.session.time_zone)
     found = NOTHING
     if recalling:
         if request.query is None:
@@ -103,10 +102,6 @@ def _last_question(turns: tuple[Turn, ...]) -> str | None:
     return None
 
 
-def _zone(name: str | None) -> tzinfo:
-    return UTC if name is None else ZoneInfo(name)
-
-
 def _recollections(found: Recall, policy: Policy) -> list[Recollection]:
     shown = policy.recall.show_outdated
     return [
@@ -133,13 +128,9 @@ def _answer(packed: Packed, found: Recall, degraded: tuple[str, ...]) -> Context
     memories: list[Mapping[str, Any]] = []
     for recollection in packed.memories:
         one = recalled[recollection.memory.id]
-        memories.append(_shown(one))
+        memories.append(_shown(one.memory, round(one.score, 4), one.why))
         if recollection.predecessor is not None:
-            old = recollection.predecessor
-            why = f"replaced by {one.memory.id}"
-            memories.append(
-                {"id": old.id, "content": old.content, "kind": old.kind, "status": old.status, "score": 0.0, "why": why}
-            )
+            memories.append(_shown(recollection.predecessor, 0.0, f"replaced by {one.memory.id}"))
     return ContextAnswer(
         messages=packed.messages,
         tools=list(packed.tools),
@@ -151,13 +142,12 @@ def _answer(packed: Packed, found: Recall, degraded: tuple[str, ...]) -> Context
     )
 
 
-def _shown(one: Recalled) -> Mapping[str, Any]:
-    memory = one.memory
+def _shown(memory: Memory, score: float, why: str) -> Mapping[str, Any]:
     return {
         "id": memory.id,
         "content": memory.content,
         "kind": memory.kind,
         "status": memory.status,
-        "score": round(one.score, 4),
-        "why": one.why,
+        "score": score,
+        "why": why,
     }

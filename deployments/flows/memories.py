@@ -2,15 +2,14 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from datetime import UTC
 from typing import Any, Literal
-from zoneinfo import ZoneInfo
 
 from deployments.edge.authenticate import Caller
 from deployments.edge.requests import Found, NewMemory, SearchRequest
 from deployments.flows.recalling import encode_question, recall, rerank
 from deployments.flows.remembering import Proposal, remember
 from deployments.services import Services
+from deployments.zones import zone_of
 from memory.entry import Candidate, Kind, Memory, Revision, Status
 from memory.errors import InvalidInput, NotFound
 from memory.gate import judge_explicit
@@ -159,7 +158,7 @@ async def search(svc: Services, caller: Caller, request: SearchRequest) -> Found
         limit=start + size + 1,
         threshold=request.min_score,
         standing=0,  # a search asks for what it names, not for how to answer
-        zone=ZoneInfo(caller.time_zone) if caller.time_zone else UTC,
+        zone=zone_of(caller.time_zone),
     )
     found = await rerank(svc, caller, request.query, found)
     page = found.memories[start : start + size]

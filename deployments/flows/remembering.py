@@ -7,18 +7,19 @@ an embedder or an index the words alone decide, and the answer says so.
 import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
-from zoneinfo import ZoneInfo
+from datetime import datetime
 
 from deployments.edge.authenticate import Caller
 from deployments.services import Services
+from deployments.zones import zone_of
 from memory.encoding import EncodedPassage, Passage
 from memory.entry import Candidate, Memory
 from memory.errors import StrataError
 from memory.ids import MemoryId, TurnId
 from memory.left_context import context_text
-from memory.merge import MergeReason, Origin, Settled, merge_in_order
+from memory.merge import MergeReason
 from memory.scope import system_scope
+from memory.settling import Origin, Settled, merge_in_order
 from memory.terms import terms
 from memory.text import fingerprint
 from memory.ticket import Ticket
@@ -68,11 +69,11 @@ async def remember(svc: Services, caller: Caller, proposals: Sequence[Proposal])
     """Stores what was accepted. Unavailable or DeadlineExceeded where SQL is away: then nothing was written."""
     accepted = [(p, p.judgement.candidate) for p in proposals if p.judgement.candidate is not None]
     if not accepted:
-        return Remembered(tuple(_rejected(p.judgement) for p in proposals))
+        return Remembered(tuple(rejected(p.judgement) for p in proposals))
     likeness = await _liken(svc, caller, accepted)
     cosines = likeness.cosines or {}
     statistics = await svc.embedder.statistics() if likeness.encoded else None
-    zone = ZoneInfo(caller.time_zone) if caller.time_zone else UTC
+    zone = zone_of(caller.time_zone)
     origins = [(candidate, _origin(caller, proposal)) for proposal, candidate in accepted]
     settled: list[Settled] = []
 
@@ -103,7 +104,7 @@ async def remember(svc: Services, caller: Caller, proposals: Sequence[Proposal])
         await _keep_tokens(svc, caller, settled, likeness)
         svc.wake_curator()
     words = iter([_verdict(p.judgement, c, s) for (p, c), s in zip(accepted, settled, strict=True)])
-    verdicts = tuple(_rejected(p.judgement) if p.judgement.candidate is None else next(words) for p in proposals)
+    verdicts = tuple(rejected(p.judgement) if p.judgement.candidate is None else next(words) for p in proposals)
     return Remembered(verdicts, likeness.degraded)
 
 
@@ -184,5 +185,5 @@ def _verdict(judgement: Judgement, candidate: Candidate, settled: Settled) -> Ve
     )
 
 
-def _rejected(judgement: Judgement) -> Verdict:
+def rejected(judgement: Judgement) -> Verdict:
     return Verdict(judgement.text, Decision.REJECTED, judgement.reason)

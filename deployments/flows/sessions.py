@@ -6,7 +6,7 @@ from typing import Any
 from deployments.edge.authenticate import Caller
 from deployments.services import Services
 from memory.errors import StrataError
-from memory.ids import SessionId, UserId, time_ordered_id
+from memory.ids import SessionId, UserId
 from memory.turns import Session
 from storage.protocols import Page
 
@@ -16,7 +16,7 @@ async def open_session(
     caller: Caller,
     *,
     user_id: UserId,
-    session_id: SessionId | None,
+    session_id: SessionId,
     time_zone: str | None,
     language: str | None,
     metadata: dict[str, Any],
@@ -24,10 +24,9 @@ async def open_session(
     """Opens the session, or answers the user's own open one of that id. Loads the user's likely memories into it (T5)."""
     now = svc.clock()
     ttl_s = caller.policy.session.ttl_seconds
-    new_id = session_id or SessionId(time_ordered_id("s", now, svc.entropy(10)))
-    scope = caller.scope.narrowed(user_id, new_id)
+    scope = caller.scope.narrowed(user_id, session_id)
     session = Session(
-        id=new_id,
+        id=session_id,
         user_id=user_id,
         created_at=now,
         expires_at=now + timedelta(seconds=ttl_s),

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from deployments.edge.authenticate import Caller
 from deployments.edge.requests import Appended, TurnChange
-from deployments.flows.remembering import Proposal, remember
+from deployments.flows.remembering import Proposal, rejected, remember
 from deployments.services import Services
 from memory.errors import DeadlineExceeded, NotFound, Overloaded, Unavailable
 from memory.gate import judge
@@ -50,7 +50,7 @@ async def learn(
         return (), ()
     judged = [(turn, judge(turn, policy=caller.policy.gate)) for turn in turns]
     if not any(judgement.accepted for _, judgements in judged for judgement in judgements):
-        return tuple(_rejected(one) for _, judgements in judged for one in judgements), ()
+        return tuple(rejected(one) for _, judgements in judged for one in judgements), ()
     transcript = await svc.sessions.load(caller.scope, BEFORE + len(turns))
     whose = (caller.scope.tenant_id, caller.scope.user, caller.scope.session)
     proposals: list[Proposal] = []
@@ -75,14 +75,10 @@ async def learn(
     return outcome.verdicts, outcome.degraded
 
 
-def _rejected(judgement: Judgement) -> Verdict:
-    return Verdict(judgement.text, Decision.REJECTED, judgement.reason)
-
-
 def _not_kept(judgement: Judgement, reason: str) -> Verdict:
     """Accepted, but it could not be written: said so, never silently lost (P4)."""
     if judgement.candidate is None:
-        return _rejected(judgement)
+        return rejected(judgement)
     return Verdict(judgement.candidate.content, Decision.REJECTED, reason, judgement.candidate.kind)
 
 

@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 from memory.calibration import ModelStatistics
 from memory.entry import Candidate, Kind, Source, Status
 from memory.gate import judge
-from memory.merge import Merge, MergeReason, Origin, Outcome, merge, merge_in_order, settle
+from memory.merge import Merge, MergeReason, Outcome, merge
 from memory.policy import GatePolicy, MergePolicy
+from memory.settling import Origin, merge_in_order, settle
 from memory.turns import Role, Turn
 from memory.verdict import Decision
 from tests.memory.prompt_cases import memory

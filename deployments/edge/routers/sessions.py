@@ -6,12 +6,13 @@ import orjson
 from fastapi import APIRouter, Query, Request
 from starlette.responses import Response
 
-from deployments.edge.answers import answer, page_json, session_json, shown, zone_of
+from deployments.edge.answers import answer, page_json, session_json, shown
 from deployments.edge.bodies.sessions import OpenedSession, OpenSession, SessionAnswer, SessionPage, SessionsQuery
 from deployments.edge.idempotency import REPLAYED, Ids, perform
 from deployments.edge.routers.parameters import InSession, KeyHolder, Member, Svc
 from deployments.edge.routes import StrictRoute
 from deployments.flows import sessions as flows
+from deployments.zones import zone_of
 from memory.errors import NotFound
 from memory.ids import SessionId, UserId
 from memory.turns import Session
