@@ -114,6 +114,7 @@ class Curator:
         ]
         ticket = Ticket(live[0][0].scope.tenant_id, EMBED_TIMEOUT_S)
         encoded = await self._embedder.passages(ticket, passages)
+        entries: dict[Scope, list[PlainEntry]] = defaultdict(list)
         for (item, memory), turns, keep, passage in zip(live, contexts, keep_tokens, encoded, strict=True):
             if not keep:
                 sealed = await self._index.seal_packed(item.scope, passage.tokens)
@@ -127,7 +128,10 @@ class Curator:
                 tuple(terms(memory.content)),
                 tuple(terms(turns[-1].content)) if turns else (),
             )
-            await self._index.upsert(item.scope, [entry])
+            entries[item.scope].append(entry)
+        for scope, of_user in entries.items():
+            await self._index.upsert(scope, of_user)
+        for item, _ in live:
             await self._records.finish_dirty(system_scope(), item, self._worker, None)
 
     async def _context(self, scope: Scope, memory: Memory) -> tuple[Turn, ...]:

@@ -156,11 +156,12 @@ def _greet(url: str, file: ServeFile, seconds: float, console: Console) -> None:
     console.print("Try it:", highlight=False)
     bearer = "-H 'Content-Type: application/json' -H"
     for line in (
-        f"TOKEN=$(curl -s {url}/v1/sessions {bearer} 'Authorization: Bearer {key}' -d '{{\"user_id\": \"ann\"}}'"
-        ' | python3 -c \'import json,sys; d=json.load(sys.stdin); print(d["token"], d["session_id"])\'); set -- $TOKEN',
-        f'curl -s {url}/v1/sessions/$2/turns {bearer} "Authorization: Bearer $1"'
+        f"TOKEN=$(curl -s {url}/v1/sessions {bearer} 'Authorization: Bearer {key}'"
+        ' -d \'{"user_id": "ann", "session_id": "first"}\''
+        " | python3 -c 'import json, sys; print(json.load(sys.stdin)[\"token\"])')",
+        f'curl -s {url}/v1/sessions/first/turns {bearer} "Authorization: Bearer $TOKEN"'
         ' -d \'{"turns": [{"role": "user", "content": "我对花生过敏。Please keep answers short."}]}\'',
-        f'curl -s {url}/v1/context {bearer} "Authorization: Bearer $1" -d \'{{"query": "推荐一道菜"}}\'',
+        f'curl -s {url}/v1/context {bearer} "Authorization: Bearer $TOKEN" -d \'{{"query": "推荐一道菜"}}\'',
     ):
         console.print(f"  {line}", markup=False, highlight=False, soft_wrap=True)
     console.print("\nOr, in another shell: [bold]strata demo[/bold]. Ctrl-C stops everything.")

@@ -29,12 +29,13 @@ _INTEGRITY_RERUNS = 3
 
 
 def database_url(url: str) -> URL:
-    """The parsed URL of SQLite, MySQL, MariaDB or PostgreSQL, each with its asynchronous driver; ConfigError otherwise."""
+    """The parsed URL of SQLite, MySQL, MariaDB or PostgreSQL, each with its driver: SQLite runs in threads of ours, the others
+    asynchronously. ConfigError otherwise."""
     try:
         parsed = make_url(url)
     except ArgumentError:
         raise ConfigError("records", "give a database URL such as sqlite:////path/to/records.db") from None
-    drivers = {"sqlite": "aiosqlite", "mysql": "asyncmy", "mariadb": "asyncmy", "postgresql": "asyncpg"}
+    drivers = {"sqlite": "pysqlite", "mysql": "asyncmy", "mariadb": "asyncmy", "postgresql": "asyncpg"}
     backend = parsed.get_backend_name()
     if backend not in drivers:
         raise ConfigError("records", f"use one of {', '.join(drivers)} instead of {backend}")
