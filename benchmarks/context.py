@@ -12,9 +12,6 @@ import asyncio
 import json
 import os
 import statistics
-import subprocess
-import sys
-import tempfile
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import asdict, dataclass
@@ -23,16 +20,13 @@ from pathlib import Path
 import httpx
 import numpy as np
 import psutil
-import yaml
 from rich.console import Console
 from rich.table import Table
 
 from benchmarks.phrases import memories, questions
+from benchmarks.service import Service
 from models.encoder import Encoder
-from models.settings import EncoderSettings, strata_home
-
-ROOT = Path(__file__).resolve().parents[1]
-READY_S = 180.0
+from models.settings import EncoderSettings
 
 
 @dataclass(frozen=True)
@@ -48,60 +42,14 @@ class Load:
     cpu: float
 
 
-class Service:
-    """A Strata of its own: temporary home (the prepared model is shared), a free port."""
-
-    def __init__(self, port: int) -> None:
-        self._folder = tempfile.TemporaryDirectory(prefix="st-")
-        self.home = Path(self._folder.name) / "h"
-        self.home.mkdir()
-        (self.home / "models").symlink_to(strata_home() / "models")
-        config = yaml.safe_load((ROOT / "configs" / "local.yaml").read_text("utf-8"))
-        config["http_options"]["port"] = port
-        folder = Path(self._folder.name) / "configs"
-        folder.mkdir()
-        for application in config["applications"]:
-            stores = application["args"].get("stores")
-            if stores:
-                stores["tenants_dir"] = str(ROOT / "configs" / "tenants")
-        self.config = folder / "bench.yaml"
-        self.config.write_text(yaml.safe_dump(config), "utf-8")
-        self.url = f"http://127.0.0.1:{port}"
-
-    def __enter__(self) -> "Service":
-        self._process = subprocess.Popen(
-            [str(Path(sys.executable).with_name("strata")), "up", "--config", str(self.config)],
-            env={**os.environ, "STRATA_HOME": str(self.home), "PYTHONPATH": str(ROOT)},
-            stdout=subprocess.DEVNULL,
-        )
-        deadline = time.monotonic() + READY_S
-        while time.monotonic() < deadline and self._process.poll() is None:
-            try:
-                if httpx.post(f"{self.url}/v1/context", json={}, trust_env=False).status_code == 401:
-                    return self
-            except httpx.HTTPError:
-                pass
-            time.sleep(0.3)
-        self.__exit__()
-        raise SystemExit("Strata did not start; see the output above")
-
-    def __exit__(self, *_: object) -> None:
-        self._process.terminate()
-        self._process.wait(30)
-        self._folder.cleanup()
-
-    @property
-    def key(self) -> str:
-        return (self.home / "secrets" / "demo.key").read_text().strip()
-
-    def cpu_seconds(self) -> float:
-        """User and system time of the whole process tree, the session server included."""
-        total = 0.0
-        for process in psutil.process_iter(["cpu_times", "environ"]):
-            environment = process.info["environ"] or {}
-            if environment.get("STRATA_HOME") == str(self.home) and process.info["cpu_times"]:
-                total += process.info["cpu_times"].user + process.info["cpu_times"].system
-        return total
+def cpu_seconds(service: Service) -> float:
+    """User and system time of the whole process tree, the session server included."""
+    total = 0.0
+    for process in psutil.process_iter(["cpu_times", "environ"]):
+        environment = process.info["environ"] or {}
+        if environment.get("STRATA_HOME") == str(service.home) and process.info["cpu_times"]:
+            total += process.info["cpu_times"].user + process.info["cpu_times"].system
+    return total
 
 
 async def _load(
@@ -117,10 +65,10 @@ async def _load(
             await call(number)
             times.append(time.perf_counter() - start)
 
-    cpu, start = service.cpu_seconds(), time.perf_counter()
+    cpu, start = cpu_seconds(service), time.perf_counter()
     await asyncio.gather(*(caller() for _ in range(concurrency)))
     wall = time.perf_counter() - start
-    cpu = service.cpu_seconds() - cpu
+    cpu = cpu_seconds(service) - cpu
     ordered = sorted(times)
     p95 = ordered[int(len(ordered) * 0.95)]
     return Load(
@@ -191,7 +139,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--entries", type=int, default=300)
     parser.add_argument("--requests", type=int, default=400)
-    parser.add_argument("--port", type=int, default=8790)
+    parser.add_argument("--port", type=int, help="a free one where left out")
     parser.add_argument("--json", type=Path)
     arguments = parser.parse_args()
     os.environ.setdefault("OMP_NUM_THREADS", "1")
