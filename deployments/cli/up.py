@@ -160,11 +160,11 @@ def _greet(url: str, file: ServeFile, seconds: float, console: Console) -> None:
         ' -d \'{"user_id": "ann", "session_id": "first"}\''
         " | python3 -c 'import json, sys; print(json.load(sys.stdin)[\"token\"])')",
         f'curl -s {url}/v1/sessions/first/turns {bearer} "Authorization: Bearer $TOKEN"'
-        ' -d \'{"turns": [{"role": "user", "content": "我对花生过敏。Please keep answers short."}]}\'',
+        ' -d \'{"turns": [{"role": "user", "content": "我对花生过敏。I live in Lyon."}]}\'',
         f'curl -s {url}/v1/context {bearer} "Authorization: Bearer $TOKEN" -d \'{{"query": "推荐一道菜"}}\'',
     ):
         console.print(f"  {line}", markup=False, highlight=False, soft_wrap=True)
-    console.print("\nOr, in another shell: [bold]strata demo[/bold]. Ctrl-C stops everything.")
+    console.print("\nOr, in another shell: [bold].venv/bin/strata demo[/bold]. Ctrl-C stops everything.")
 
 
 def _stop_serve(child: subprocess.Popen[bytes]) -> None:
