@@ -9,6 +9,7 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from models.settings import EncoderSettings, RerankerSettings, SummarizerSettings, strata_home
+from storage.index.weaviate.settings import WeaviateSettings
 
 
 class _Settings(BaseModel):
@@ -22,6 +23,7 @@ class SecretSettings(_Settings):
     token_keys: dict[str, str] | None = Field(default=None, description="Signing keys of session tokens, by key id.")
     token_key_id: str | None = Field(default=None, description="Which of token_keys signs; the others only verify.")
     pepper: str | None = Field(default=None, description="Keys the hash of tenant keys.")
+    receipt_key: str | None = Field(default=None, description="Signs erasure receipts (Ed25519): 32 bytes, base64.")
 
 
 class Deadlines(_Settings):
@@ -43,7 +45,9 @@ class StoreSettings(_Settings):
         default="bundled", description="`bundled` (a Valkey on a local socket) or a redis:// URL."
     )
     records_url: str = Field(default="embedded", description="`embedded` (SQLite under the home) or a SQLAlchemy URL.")
-    index: Literal["local"] = "local"
+    index: Literal["local"] | WeaviateSettings = Field(
+        default="local", description="`local` (files under the home) or a Weaviate cluster."
+    )
     tenants_dir: Path | None = Field(default=None, description="Tenant files to declare at start (embedded tier).")
     secrets: SecretSettings = SecretSettings()
     deadlines: Deadlines = Deadlines()

@@ -41,6 +41,7 @@ users = Table(
     Column("ref", ID),  # null until the key is made: the row may be there before, as the lock of a user's writers
     Column("wrapped", BLOB),
     Column("created_at", UtcDateTime, nullable=False),
+    Column("erasing_at", UtcDateTime),  # the fence: since when no write for this user is let through
     Index("uq_users_ref", "ref", unique=True),
     **_OPTIONS,
 )
@@ -195,13 +196,58 @@ receipts = Table(
     metadata,
     Column("tenant_id", ID, primary_key=True),
     Column("id", ID, primary_key=True),
-    Column("user_id", ID, nullable=False),
+    Column("user_id", ID),  # null where a whole tenant went
     Column("action", WORD, nullable=False),
     Column("count", Integer, nullable=False),
     Column("pending", Integer, nullable=False),  # tombstones whose absence from the index is not yet verified
     Column("requested_at", UtcDateTime, nullable=False),
     Column("records_at", UtcDateTime, nullable=False),
     Column("completed_at", UtcDateTime),
+    Column("stores", DOCUMENT),  # {store: {before, after, method, at}}
+    **_OPTIONS,
+)
+
+erasures = Table(
+    "erasures",
+    metadata,
+    # One row for each user or tenant that is being erased; it goes when the receipt is complete.
+    Column("tenant_id", ID, primary_key=True),
+    Column("receipt_id", ID, primary_key=True),
+    Column("user_id", ID),
+    Column("refs", DOCUMENT, nullable=False),  # what the index knew the user by: random, says nothing of him
+    Column("phase", WORD, nullable=False),  # erase | verify
+    Column("due_at", UtcDateTime, nullable=False),
+    Column("attempts", Integer, nullable=False),
+    Column("owner", WORD),
+    Column("lease_until", UtcDateTime),
+    Column("requested_at", UtcDateTime, nullable=False),
+    Index("ix_erasures_due", "due_at"),
+    Index("ix_erasures_user", "tenant_id", "user_id"),
+    **_OPTIONS,
+)
+
+index_versions = Table(
+    "index_versions",
+    metadata,
+    Column("model_key", ID, primary_key=True),
+    Column("dimension", Integer, nullable=False),
+    Column("state", WORD, nullable=False),
+    Column("details", DOCUMENT, nullable=False),
+    Column("created_at", UtcDateTime, nullable=False),
+    Column("activated_at", UtcDateTime),
+    Column("at_tenant_id", ID),  # how far a reindex has come
+    Column("at_memory_id", ID),
+    **_OPTIONS,
+)
+
+placements = Table(
+    "placements",
+    metadata,
+    Column("tenant_id", ID, primary_key=True),
+    Column("model_key", ID, primary_key=True),
+    Column("place", WORD, nullable=False),
+    Column("moving_to", WORD),
+    Column("since", UtcDateTime, nullable=False),
     **_OPTIONS,
 )
 
@@ -213,6 +259,7 @@ tenants = Table(
     Column("policy", DOCUMENT, nullable=False),
     Column("version", Integer, nullable=False),
     Column("suspended", Boolean, nullable=False),
+    Column("erasing_at", UtcDateTime),
     **_OPTIONS,
 )
 

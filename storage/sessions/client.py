@@ -43,7 +43,8 @@ class SessionClient:
         self.pool = BlockingConnectionPool.from_url(
             url,
             max_connections=connections,
-            timeout=2 * deadline_s,  # `deadline` comes first: at equal length a full pool would now and then be called Unavailable
+            timeout=2
+            * deadline_s,  # `deadline` comes first: at equal length a full pool would now and then be called Unavailable
             socket_timeout=deadline_s,
             socket_connect_timeout=deadline_s,
             retry=Retry(NoBackoff(), 0),  # the library would repeat writes as well; `run` repeats what may be repeated

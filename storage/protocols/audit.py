@@ -1,0 +1,18 @@
+"""I2: what is put on record of each action."""
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from memory.ids import MemoryId, SessionId
+
+
+@dataclass(frozen=True, slots=True)
+class AuditEvent:
+    """I2: who did what to which entries, from which session. Never content."""
+
+    action: str
+    actor: str
+    memory_ids: tuple[MemoryId, ...]
+    at: datetime
+    session_id: SessionId | None = None
+    reason: str = ""
