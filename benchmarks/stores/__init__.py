@@ -1,0 +1,1 @@
+"""What each store costs, beside its floor in the same run: `python -m benchmarks.stores`."""
