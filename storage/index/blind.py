@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from memory.encoding import EncodedQuery, PackedTokens, Vector
-from memory.ids import MemoryId
+from memory.ids import MemoryId, TenantId, UserRef
 from memory.scope import Scope
 from memory.seal import seal_packed, seal_term, seal_tokens, seal_vector
 from storage.index.checks import MAX_ENTRY_TERMS, MAX_QUERY_TERMS
 from storage.index.keyring import KeyRing
-from storage.protocols import Hit, SealedEntry, SealedQuery, VectorIndex
+from storage.protocols import Hit, SealedEntry, SealedQuery, VectorIndex, WalkPage
 
 __all__ = ["BlindIndex", "KeyRing", "PlainEntry"]
 
@@ -34,7 +34,8 @@ def _sealed_terms(terms: Sequence[str], key: bytes) -> tuple[str, ...]:
 
 
 class BlindIndex:
-    """A user's own index. Every call but `ids`, `present`, `ping` and `drop_tenant` needs scope.user.
+    """A user's own index. What seals or searches needs scope.user; the rest of `VectorIndex` is passed on. What writes asks the
+    records for the key each time; what searches may use one that is a minute old.
 
     `cosine_floor` is the second wall: under one key cosines of an e5 model lie above .65, under another's within .2 of nothing, so
     that what a backend with a broken filter might return beneath the floor is dropped. It belongs to the model.
@@ -47,7 +48,7 @@ class BlindIndex:
         """Terms beyond the first 4,096 of an entry are not indexed."""
         if not entries:
             return
-        user = await self._keys.open(scope)
+        user = await self._keys.open(scope, fresh=True)
         sealed = [
             SealedEntry(
                 entry.id,
@@ -80,17 +81,37 @@ class BlindIndex:
 
     async def seal_packed(self, scope: Scope, packed: PackedTokens) -> PackedTokens:
         """An entry's packed token vectors as they are kept beside its row."""
-        user = await self._keys.open(scope)
+        user = await self._keys.open(scope, fresh=True)
         return seal_packed(packed, user.key)
+
+    # --- passed on, because it needs no key -------------------------------------------------------------------------------
+
+    async def check(self) -> None:
+        await self._backend.check()
+
+    async def ensure_tenant(self, scope: Scope) -> None:
+        await self._backend.ensure_tenant(scope)
 
     async def remove(self, scope: Scope, ids: Sequence[MemoryId]) -> None:
         await self._backend.remove(scope, ids)
 
-    async def present(self, scope: Scope, ids: Sequence[MemoryId]) -> set[MemoryId]:
-        return await self._backend.present(scope, ids)
+    async def remove_user(self, scope: Scope, ref: UserRef) -> int:
+        return await self._backend.remove_user(scope, ref)
 
-    async def ids(self, scope: Scope, after: MemoryId | None, limit: int) -> list[MemoryId]:
-        return await self._backend.ids(scope, after, limit)
+    async def versions(self, scope: Scope, ids: Sequence[MemoryId]) -> dict[MemoryId, int]:
+        return await self._backend.versions(scope, ids)
+
+    async def remaining(self, scope: Scope, ids: Sequence[MemoryId]) -> set[MemoryId]:
+        return await self._backend.remaining(scope, ids)
+
+    async def walk(self, scope: Scope, cursor: str | None, limit: int) -> WalkPage:
+        return await self._backend.walk(scope, cursor, limit)
+
+    async def count(self, scope: Scope, ref: UserRef | None) -> int:
+        return await self._backend.count(scope, ref)
+
+    async def tenants(self, scope: Scope) -> set[TenantId]:
+        return await self._backend.tenants(scope)
 
     async def scrub(self, scope: Scope) -> None:
         """After an erasure: removed bytes are gone as far as the backend can see to it, and the key has left this process."""
@@ -104,3 +125,6 @@ class BlindIndex:
 
     async def ping(self) -> None:
         await self._backend.ping()
+
+    async def aclose(self) -> None:
+        await self._backend.aclose()

@@ -7,7 +7,7 @@ import numpy as np
 
 from memory.encoding import Vector
 from memory.errors import InvalidInput
-from memory.ids import checked_id
+from memory.ids import MemoryId, checked_id
 from storage.protocols import SealedEntry, SealedQuery
 
 MAX_LIMIT = 1_000
@@ -56,6 +56,19 @@ def checked_limit(limit: int, field: str) -> int:
     if not 0 <= limit <= MAX_LIMIT:
         raise InvalidInput(field, f"use 0 to {MAX_LIMIT}")
     return limit
+
+
+def checked_page(limit: int) -> int:
+    """Of a walk. A page of none would never end."""
+    if not 1 <= limit <= MAX_LIMIT:
+        raise InvalidInput("limit", f"use 1 to {MAX_LIMIT}")
+    return limit
+
+
+def checked_ids(ids: Sequence[MemoryId]) -> Sequence[MemoryId]:
+    for position, memory_id in enumerate(ids):
+        checked_id(memory_id, f"ids.{position}")
+    return ids
 
 
 def checked_query(query: SealedQuery, dimension: int) -> tuple[Vector | None, tuple[str, ...]]:

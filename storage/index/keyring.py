@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from memory.errors import Conflict, NotFound
 from memory.ids import TenantId, UserId, UserRef
 from memory.scope import Scope
 from memory.seal import permutation
@@ -43,15 +44,24 @@ class KeyRing:
         self._limit, self._max_age_s, self._clock = limit, max_age_s, clock
         self._kept: OrderedDict[tuple[TenantId, UserId], tuple[float, OpenKey]] = OrderedDict()
 
-    async def open(self, scope: Scope) -> OpenKey:
-        """The key of scope.user, made when he is first seen. NotFound("user") without one: nothing runs unfiltered."""
+    async def open(self, scope: Scope, *, fresh: bool = False) -> OpenKey:
+        """The key of scope.user, made when he is first seen. NotFound("user") without one: nothing runs unfiltered.
+
+        `fresh` asks the records whatever is kept: who writes must not use a key that was destroyed or replaced a moment ago.
+        """
         name = (scope.tenant_id, scope.user)
         kept = self._kept.get(name)
-        if kept is not None and self._clock() - kept[0] < self._max_age_s:
+        if kept is not None and not fresh and self._clock() - kept[0] < self._max_age_s:
             self._kept.move_to_end(name)
             return kept[1]
-        stored = await self._records.user_key(scope, lambda: make_user_key(self._master, scope.tenant_id))
+        try:
+            stored = await self._records.user_key(scope, lambda: make_user_key(self._master, scope.tenant_id))
+        except (NotFound, Conflict):  # he is being erased, or his tenant is
+            self.forget(scope)
+            raise
         opened = OpenKey(stored.ref, self._master.unwrap(stored.wrapped, scope.tenant_id, stored.ref))
+        if kept is not None and kept[1] != opened:
+            self.forget(scope)
         self._kept[name] = (self._clock(), opened)
         self._kept.move_to_end(name)
         while len(self._kept) > self._limit:

@@ -17,19 +17,19 @@ from typing import TypeVar
 
 import apsw
 
-from memory.errors import ConfigError, DeadlineExceeded, Overloaded, Unavailable
-from memory.ids import MemoryId
+from memory.errors import ConfigError, DeadlineExceeded, NotFound, Overloaded, Unavailable
+from memory.ids import MemoryId, TenantId, UserRef, checked_id
 from memory.lexical import CONTEXT_WEIGHT
-from memory.scope import Scope
+from memory.scope import Grant, Scope
 from storage.index import partition
-from storage.index.checks import checked_entries, checked_limit, checked_query
+from storage.index.checks import checked_entries, checked_ids, checked_limit, checked_page, checked_query
 from storage.index.matrices import MatrixCache
-from storage.protocols import Hit, SealedEntry, SealedQuery
+from storage.protocols import Hit, SealedEntry, SealedQuery, WalkPage
 
 T = TypeVar("T")
 
 _NAME = "index"
-_SCRUB_DEADLINE_S = 30.0
+_LONG_S = 30.0
 _TIMED_OUT = (apsw.BusyError, apsw.LockedError, apsw.InterruptError)
 _BROKEN = (apsw.CorruptError, apsw.NotADBError)
 
@@ -76,9 +76,9 @@ class _Job:
 class LocalIndex:
     """`storage.protocols.VectorIndex` in `directory`, for vectors of one model.
 
-    `deadline_s` bounds every call (30 s: `scrub`, `drop_tenant`), `threads` how many run at once, `queue` how many may wait before
-    Overloaded, `cache_bytes` the vectors kept in memory, `open_files` the idle connections. `context_weight` is what a keyword of the
-    turn before counts against one of the entry's own.
+    `deadline_s` bounds every call (30 s: those that go through a whole file or folder), `threads` how many run at once, `queue`
+    how many may wait before Overloaded, `cache_bytes` the vectors kept in memory, `open_files` the idle connections. `context_weight`
+    is what a keyword of the turn before counts against one of the entry's own.
     """
 
     def __init__(
@@ -114,26 +114,53 @@ class LocalIndex:
 
     # --- the protocol -------------------------------------------------------------------------------------------------
 
+    async def check(self) -> None:
+        """ConfigError for the first file in the folder that is damaged or holds another model's vectors (P18)."""
+        await self._whole_folder(lambda path, connection: None)
+
+    async def ensure_tenant(self, scope: Scope) -> None:
+        await self._call(scope, lambda connection, job: partition.revive(connection), None, create=True)
+
     async def upsert(self, scope: Scope, entries: Sequence[SealedEntry]) -> None:
         vectors = checked_entries(entries, self._dimension)
-        if entries:
-            await self._call(
-                scope, lambda connection, job: partition.upsert(connection, entries, vectors), None, create=True
-            )
+        partition.file_name(scope.tenant_id)
+        if not entries:
+            return
+
+        def work(connection: apsw.Connection, job: _Job) -> bool:
+            partition.upsert(connection, entries, vectors)
+            return True
+
+        if not await self._call(scope, work, False):
+            raise NotFound("partition")
 
     async def remove(self, scope: Scope, ids: Sequence[MemoryId]) -> None:
         def work(connection: apsw.Connection, job: _Job) -> None:
             for user_ref in partition.remove(connection, ids):
                 self._cache.forget(connection.filename, user_ref)
 
-        if ids:
+        if checked_ids(ids):
             await self._call(scope, work, None)
 
-    async def present(self, scope: Scope, ids: Sequence[MemoryId]) -> set[MemoryId]:
-        if not ids:
-            return set()
-        nothing: set[MemoryId] = set()
-        return await self._call(scope, lambda connection, job: partition.present(connection, ids), nothing)
+    async def remove_user(self, scope: Scope, ref: UserRef) -> int:
+        checked_id(ref, "ref")
+
+        def work(connection: apsw.Connection, job: _Job) -> int:
+            found = partition.remove_user(connection, ref)
+            self._cache.forget(connection.filename, ref)
+            return found
+
+        return await self._call(scope, work, 0, deadline_s=_LONG_S)
+
+    async def versions(self, scope: Scope, ids: Sequence[MemoryId]) -> dict[MemoryId, int]:
+        nothing: dict[MemoryId, int] = {}
+        if not checked_ids(ids):
+            return nothing
+        return await self._call(scope, lambda connection, job: partition.versions(connection, ids), nothing)
+
+    async def remaining(self, scope: Scope, ids: Sequence[MemoryId]) -> set[MemoryId]:
+        """There is one copy: what it holds."""
+        return set(await self.versions(scope, ids))
 
     async def search(self, scope: Scope, query: SealedQuery, vector_limit: int, keyword_limit: int) -> list[Hit]:
         vector, terms = checked_query(query, self._dimension)
@@ -155,31 +182,45 @@ class LocalIndex:
         nothing: list[Hit] = []
         return await self._call(scope, work, nothing)
 
-    async def ids(self, scope: Scope, after: MemoryId | None, limit: int) -> list[MemoryId]:
-        checked_limit(limit, "limit")
-        nothing: list[MemoryId] = []
-        return await self._call(scope, lambda connection, job: partition.walk(connection, after, limit), nothing)
+    async def walk(self, scope: Scope, cursor: str | None, limit: int) -> WalkPage:
+        """In ascending order of ids, which are the cursors."""
+        checked_page(limit)
+        if cursor is not None:
+            checked_id(cursor, "cursor")
+        nothing: list[tuple[MemoryId, int]] = []
+        page = await self._call(scope, lambda connection, job: partition.walk(connection, cursor, limit), nothing)
+        return WalkPage(tuple(page), page[-1][0] if len(page) == limit else None)
+
+    async def count(self, scope: Scope, ref: UserRef | None) -> int:
+        if ref is not None:
+            checked_id(ref, "ref")
+        return await self._call(scope, lambda connection, job: partition.count(connection, ref), 0)
+
+    async def tenants(self, scope: Scope) -> set[TenantId]:
+        scope.require(Grant.SYSTEM)
+        found: set[TenantId] = set()
+
+        def look(path: Path, connection: apsw.Connection) -> None:
+            if not partition.is_dropped(connection):
+                found.add(partition.tenant_of(path))
+
+        await self._whole_folder(look)
+        return found
 
     async def scrub(self, scope: Scope) -> None:
         """After an erasure: what was removed is gone from the file, its free pages and its log when this returns."""
         await self._call(
-            scope,
-            lambda connection, job: partition.scrub(connection, job.keep_waiting),
-            None,
-            deadline_s=_SCRUB_DEADLINE_S,
+            scope, lambda connection, job: partition.scrub(connection, job.keep_waiting), None, deadline_s=_LONG_S
         )
 
     async def drop_tenant(self, scope: Scope) -> None:
-        """Idempotent. An empty file stays, for the other processes that have it open."""
+        """An empty file stays, for the other processes that have it open: it refuses their writes."""
         await self._call(
-            scope,
-            lambda connection, job: partition.clear(connection, job.keep_waiting),
-            None,
-            deadline_s=_SCRUB_DEADLINE_S,
+            scope, lambda connection, job: partition.clear(connection, job.keep_waiting), None, deadline_s=_LONG_S
         )
 
     async def ping(self) -> None:
-        """Unavailable unless the folder can be written: a probe file of a few bytes is written and removed."""
+        """A probe file of a few bytes is written and removed."""
 
         def probe() -> None:
             path = self._directory / f".ping-{os.getpid()}-{threading.get_ident()}"
@@ -188,25 +229,10 @@ class LocalIndex:
 
         await self._in_thread(probe, _Job(self._deadline_s), self._deadline_s, self._directory)
 
-    # --- besides ------------------------------------------------------------------------------------------------------
-
-    async def check(self) -> None:
-        """For start-up: ConfigError for the first file in the folder that is damaged or holds another model's vectors (P18)."""
-
-        def probe() -> None:
-            for path in sorted(self._directory.glob("t-*.db")):
-                connection = partition.connect(
-                    path, self._model_key, self._dimension, False, _Job(self._deadline_s).keep_waiting
-                )
-                if connection is not None:
-                    connection.close()
-
-        await self._in_thread(probe, _Job(_SCRUB_DEADLINE_S), _SCRUB_DEADLINE_S, self._directory)
-
-    def close(self) -> None:
+    async def aclose(self) -> None:
         """Ends the threads and closes every file. Idempotent."""
         self._closed = True
-        self._pool.shutdown(wait=True, cancel_futures=True)
+        await asyncio.to_thread(self._pool.shutdown, cancel_futures=True)
         with self._idle_lock:
             for connections in self._idle.values():
                 for connection in connections:
@@ -247,6 +273,21 @@ class LocalIndex:
                 self._checkin(path, connection, usable)
 
         return await self._in_thread(run, job, seconds, path)
+
+    async def _whole_folder(self, look: Callable[[Path, apsw.Connection], None]) -> None:
+        """`look` at every partition's file, one after the other."""
+        job = _Job(_LONG_S)
+
+        def run() -> None:
+            for path in sorted(self._directory.glob(partition.FILES)):
+                connection = partition.connect(path, self._model_key, self._dimension, False, job.keep_waiting)
+                if connection is not None:
+                    try:
+                        look(path, connection)
+                    finally:
+                        connection.close()
+
+        await self._in_thread(run, job, _LONG_S, self._directory)
 
     async def _in_thread(self, run: Callable[[], T], job: _Job, seconds: float, path: Path) -> T:
         if self._closed:

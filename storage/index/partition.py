@@ -6,6 +6,7 @@ tells other processes that their copy of a user's vectors is old.
 """
 
 import json
+import re
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -16,8 +17,8 @@ import apsw
 import numpy as np
 
 from memory.encoding import Vector
-from memory.errors import ConfigError
-from memory.ids import MemoryId, TenantId, checked_id
+from memory.errors import ConfigError, NotFound
+from memory.ids import MemoryId, TenantId, UserRef, checked_id
 from storage.index.matrices import MatrixCache, UserMatrix
 from storage.protocols import Hit, SealedEntry
 
@@ -57,10 +58,18 @@ KeepWaiting = Callable[[int], bool]
 """Called when a lock is held by another, with how often it was called before: waits a little, False to give up."""
 
 
+FILES = "t-*.db"
+
+
 def file_name(tenant_id: TenantId) -> str:
     """A file name that differs wherever the ids differ, also where the file system ignores case: `Acme` is `t-=acme.db`."""
     checked_id(tenant_id, "tenant_id")
     return "t-" + "".join(f"={c.lower()}" if c.isupper() else c for c in tenant_id) + ".db"
+
+
+def tenant_of(path: Path) -> TenantId:
+    """Whose file it is: `file_name` read backwards."""
+    return TenantId(re.sub("=(.)", lambda found: found[1].upper(), path.name[len("t-") : -len(".db")]))
 
 
 def connect(
@@ -160,9 +169,22 @@ def _tick(connection: apsw.Connection, user_refs: set[str]) -> None:
             connection.execute("DELETE FROM users WHERE user_ref = ?", (ref,))
 
 
-def upsert(connection: apsw.Connection, entries: Sequence[SealedEntry], vectors: Sequence[Vector]) -> None:
-    """Newer or equal versions replace; an older one of the same user (a worker that was stalled) changes nothing."""
+def is_dropped(connection: apsw.Connection) -> bool:
+    return bool(_rows(connection, "SELECT 1 FROM meta WHERE name = 'dropped'"))
+
+
+def revive(connection: apsw.Connection) -> None:
+    """A file that was emptied by `clear` is a partition again."""
     with writing(connection):
+        connection.execute("DELETE FROM meta WHERE name = 'dropped'")
+
+
+def upsert(connection: apsw.Connection, entries: Sequence[SealedEntry], vectors: Sequence[Vector]) -> None:
+    """Newer or equal versions replace; an older one of the same user (a worker that was stalled) changes nothing.
+    NotFound("partition") after `clear`, whichever process it was in: a late write brings nothing back."""
+    with writing(connection):
+        if is_dropped(connection):
+            raise NotFound("partition")
         touched: set[str] = set()
         for entry, vector in zip(entries, vectors, strict=True):
             stored = _rows(connection, "SELECT seq, user_ref, version FROM entries WHERE id = ?", (entry.id,))
@@ -211,14 +233,37 @@ def remove(connection: apsw.Connection, ids: Sequence[MemoryId]) -> set[str]:
     return owners
 
 
-def present(connection: apsw.Connection, ids: Sequence[MemoryId]) -> set[MemoryId]:
-    rows = connection.execute("SELECT id FROM entries WHERE id IN (SELECT value FROM json_each(?))", (_among(ids),))
-    return {MemoryId(found) for (found,) in rows}
+def remove_user(connection: apsw.Connection, user_ref: UserRef) -> int:
+    """Everything under this reference. Returns how many entries it had."""
+    with writing(connection):
+        found = _rows(connection, "SELECT seq FROM entries WHERE user_ref = ?", (user_ref,))
+        connection.executemany("DELETE FROM words WHERE rowid = ?", found)
+        connection.executemany("DELETE FROM vectors WHERE seq = ?", found)
+        connection.execute("DELETE FROM entries WHERE user_ref = ?", (user_ref,))
+        if found:
+            _tick(connection, {user_ref})
+    return len(found)
 
 
-def walk(connection: apsw.Connection, after: MemoryId | None, limit: int) -> list[MemoryId]:
-    rows = connection.execute("SELECT id FROM entries WHERE id > ? ORDER BY id LIMIT ?", (after or "", limit))
-    return [MemoryId(found) for (found,) in rows]
+def versions(connection: apsw.Connection, ids: Sequence[MemoryId]) -> dict[MemoryId, int]:
+    rows = connection.execute(
+        "SELECT id, version FROM entries WHERE id IN (SELECT value FROM json_each(?))", (_among(ids),)
+    )
+    return {MemoryId(found): version for found, version in rows}
+
+
+def walk(connection: apsw.Connection, after: str | None, limit: int) -> list[tuple[MemoryId, int]]:
+    rows = connection.execute("SELECT id, version FROM entries WHERE id > ? ORDER BY id LIMIT ?", (after or "", limit))
+    return [(MemoryId(found), version) for found, version in rows]
+
+
+def count(connection: apsw.Connection, user_ref: UserRef | None) -> int:
+    """Of one reference; None: of all."""
+    if user_ref is None:
+        ((number,),) = _rows(connection, "SELECT count(*) FROM entries")
+    else:
+        ((number,),) = _rows(connection, "SELECT count(*) FROM entries WHERE user_ref = ?", (user_ref,))
+    return int(number)
 
 
 def _matrix(connection: apsw.Connection, user_ref: str, changed: int, dimension: int) -> UserMatrix:
@@ -281,9 +326,10 @@ def scrub(connection: apsw.Connection, keep_waiting: KeepWaiting) -> None:
 
 
 def clear(connection: apsw.Connection, keep_waiting: KeepWaiting) -> None:
-    """Everything goes but the empty file: another process that has it open must not go on in a file without a name."""
+    """Everything goes but the file, which says that it was dropped: another process that has it open must not go on writing."""
     with writing(connection):
         _tick(connection, set())
+        connection.execute("INSERT OR REPLACE INTO meta VALUES ('dropped', 1)")
         connection.execute("DELETE FROM entries; DELETE FROM vectors; DELETE FROM users; DROP TABLE words;")
         connection.execute(_WORDS)
     connection.execute("VACUUM")

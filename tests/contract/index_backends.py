@@ -5,7 +5,7 @@ bytes that it keeps. A further backend is one more entry in `BACKENDS`.
 """
 
 import base64
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from pathlib import Path
 
 import apsw
@@ -34,20 +34,26 @@ class LocalBackend:
         self.folder = folder
         self._opened: list[LocalIndex] = []
 
-    def open(self, dimension: int = DIMENSION, **options: object) -> LocalIndex:
+    async def open(self, dimension: int = DIMENSION, **options: object) -> LocalIndex:
+        """The index, with a partition for `TENANT`."""
+        index = self.bare(dimension, **options)
+        await index.ensure_tenant(scope())
+        return index
+
+    def bare(self, dimension: int = DIMENSION, **options: object) -> LocalIndex:
         index = LocalIndex(self.folder, MODEL, dimension, **{"deadline_s": 20.0, **options})
         self._opened.append(index)
         return index
 
-    def close(self) -> None:
+    async def aclose(self) -> None:
         for index in self._opened:
-            index.close()
+            await index.aclose()
 
-    def raw_bytes(self) -> bytes:
+    async def raw_bytes(self) -> bytes:
         """All that is on disk, file names included."""
         return b"\n".join(path.name.encode() + path.read_bytes() for path in sorted(self.folder.iterdir()))
 
-    def unfiltered(
+    async def unfiltered(
         self, tenant: TenantId, vector: np.ndarray, words: Sequence[str]
     ) -> tuple[dict[str, float], set[str]]:
         """Every entry's cosine with `vector`, and every entry with one of `words`: as a search that forgot its filter."""
@@ -66,15 +72,32 @@ BACKENDS: dict[str, Callable[[Path], LocalBackend]] = {"local": LocalBackend}
 
 
 @pytest.fixture(params=sorted(BACKENDS))
-def backend(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[LocalBackend]:
+async def backend(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[LocalBackend]:
     made = BACKENDS[request.param](tmp_path / "index")
     yield made
-    made.close()
+    await made.aclose()
 
 
 @pytest.fixture
-def index(backend: LocalBackend) -> VectorIndex:
-    return backend.open()
+async def index(backend: LocalBackend) -> VectorIndex:
+    return await backend.open()
+
+
+async def walked(index: VectorIndex | BlindIndex, whose: Scope, page: int = 1_000) -> list[tuple[MemoryId, int]]:
+    """Every entry of the partition with its version, in the index's own order."""
+    entries: list[tuple[MemoryId, int]] = []
+    cursor = None
+    while True:
+        found = await index.walk(whose, cursor, page)
+        assert len(found.entries) <= page
+        entries += found.entries
+        cursor = found.next_cursor
+        if cursor is None:
+            return entries
+
+
+async def ids_of(index: VectorIndex | BlindIndex, whose: Scope) -> list[MemoryId]:
+    return sorted(found for found, _ in await walked(index, whose))
 
 
 class KeysOfATest:

@@ -10,7 +10,7 @@ from tests.contract.index_backends import LocalBackend, scope, sealed, unit
 
 async def main(folder: str, prefix: str, count: int) -> None:
     backend = LocalBackend(Path(folder))
-    index = backend.open(deadline_s=60.0)
+    index = await backend.open(deadline_s=60.0)
     vectors = unit(count, seed=1)
     for n in range(count):
         await index.upsert(
@@ -18,7 +18,7 @@ async def main(folder: str, prefix: str, count: int) -> None:
         )
         if n % 5 == 4:
             await index.remove(scope(), [MemoryId(f"{prefix}{n - 1}")])
-    backend.close()
+    await backend.aclose()
 
 
 if __name__ == "__main__":

@@ -8,18 +8,22 @@ import sys
 import numpy as np
 import pytest
 
-from memory.errors import InvalidInput
-from memory.ids import MemoryId
+from memory.errors import Forbidden, InvalidInput, NotFound
+from memory.ids import MemoryId, UserRef
+from memory.scope import system_scope
 from storage.protocols import SealedEntry, SealedQuery
 from tests.contract.index_backends import (
     DIMENSION,
     asking,
+    ids_of,
     scope,
     sealed,
     unit,
+    walked,
 )
 
 pytestmark = pytest.mark.asyncio
+GOOD = unit(1)[0]
 
 
 def found(hits):
@@ -29,18 +33,33 @@ def found(hits):
 # --- finding ----------------------------------------------------------------------------------------------------------
 
 
-async def test_an_index_without_entries_finds_nothing_and_makes_nothing(backend, index):
+async def test_a_tenant_without_a_partition_finds_nothing_and_nothing_is_made(backend):
+    index = backend.bare()
     (vector,) = unit(1)
-    before = backend.raw_bytes()
+    before = await backend.raw_bytes()
+    await index.check()
     assert await index.search(scope(), asking(vector, "tea"), 10, 10) == []
-    assert await index.present(scope(), [MemoryId("m1")]) == set()
-    assert await index.ids(scope(), None, 10) == []
+    assert await index.remaining(scope(), [MemoryId("m1")]) == set()
+    assert await index.versions(scope(), [MemoryId("m1")]) == {}
+    assert await ids_of(index, scope()) == []
+    assert await index.count(scope(), None) == 0 and await index.count(scope(), UserRef("u_1")) == 0
     await index.remove(scope(), [MemoryId("m1")])
+    assert await index.remove_user(scope(), UserRef("u_1")) == 0
     await index.upsert(scope(), [])
     await index.scrub(scope())
     await index.drop_tenant(scope())
     await index.ping()
-    assert backend.raw_bytes() == before
+    assert await index.tenants(system_scope()) == set()
+    assert await backend.raw_bytes() == before
+
+
+async def test_a_partition_without_entries_finds_nothing(index):
+    (vector,) = unit(1)
+    assert await index.search(scope(), asking(vector, "tea"), 10, 10) == []
+    assert await walked(index, scope()) == []
+    assert await index.count(scope(), None) == 0
+    await index.scrub(scope())
+    assert await index.tenants(system_scope()) == {"acme"}
 
 
 async def test_one_entry_is_found_by_either_arm_and_by_both(index):
@@ -175,9 +194,10 @@ async def test_p24_lookalike_tenants_are_others(index):
     (vector,) = unit(1)
     tenants = ["acme", "ACME", "Acme", "acme_", "acme-", "_acme", "acm", "a-cme", "-a-c-m-e", "a_cme"]
     for tenant in tenants:
+        await index.ensure_tenant(scope(tenant=tenant))
         await index.upsert(scope(tenant=tenant), [sealed(f"m_{tenant}", vector, "tea")])
     for tenant in tenants:
-        assert await index.ids(scope(tenant=tenant), None, 10) == [f"m_{tenant}"]
+        assert await ids_of(index, scope(tenant=tenant)) == [f"m_{tenant}"]
         assert found(await index.search(scope(tenant=tenant), asking(vector, "tea"), 10, 10)) == [f"m_{tenant}"]
 
 
@@ -186,7 +206,7 @@ async def test_p14_a_delete_takes_the_exact_id_and_no_lookalike(index):
     vectors = unit(len(ids))
     await index.upsert(scope(), [sealed(id, vectors[n], "tea") for n, id in enumerate(ids)])
     await index.remove(scope(), [MemoryId("test")])
-    assert await index.present(scope(), [MemoryId(id) for id in ids]) == set(ids) - {"test"}
+    assert await index.remaining(scope(), [MemoryId(id) for id in ids]) == set(ids) - {"test"}
     assert sorted(found(await index.search(scope(), asking(vectors[0], "tea"), 20, 20))) == sorted(set(ids) - {"test"})
 
 
@@ -202,9 +222,11 @@ async def test_p19_removing_all_of_user1_leaves_user2(index):
 async def test_p22_an_empty_list_means_nothing(index):
     (vector,) = unit(1)
     await index.upsert(scope(), [sealed("m1", vector, "tea")])
+    await index.upsert(scope(), [])
     await index.remove(scope(), [])
-    assert await index.present(scope(), []) == set()
-    assert await index.ids(scope(), None, 10) == ["m1"]
+    assert await index.versions(scope(), []) == {}
+    assert await index.remaining(scope(), []) == set()
+    assert await ids_of(index, scope()) == ["m1"]
 
 
 # --- changing and removing --------------------------------------------------------------------------------------------
@@ -219,7 +241,7 @@ async def test_p25_p26_what_was_removed_is_found_by_no_arm(index):
     gone = [MemoryId(f"m{n}") for n in range(0, 50, 2)]
     await index.remove(scope(), gone)
     await index.remove(scope(), gone)  # idempotent
-    assert await index.present(scope(), gone) == set()
+    assert await index.remaining(scope(), gone) == set()
     hits = await index.search(scope(), asking(vectors[8], "tea"), 50, 50)
     assert set(found(hits)) == {f"m{n}" for n in range(1, 50, 2)}
     assert await index.search(scope(), asking(None, "8"), 0, 10) == []
@@ -258,41 +280,97 @@ async def test_the_same_upsert_again_changes_nothing_and_the_last_of_a_batch_cou
     first, last = unit(2)
     for _ in range(3):
         await index.upsert(scope(), [sealed("m1", first, "coffee"), sealed("m1", last, "tea")])
-    assert await index.ids(scope(), None, 10) == ["m1"]
+    assert await ids_of(index, scope()) == ["m1"]
     (hit,) = await index.search(scope(), asking(last, "tea coffee"), 10, 10)
     assert hit.cosine == pytest.approx(1, abs=1e-5)
     assert await index.search(scope(), asking(None, "coffee"), 0, 10) == []
 
 
-async def test_the_sweeper_walks_all_ids_in_order(index):
-    ids = sorted([f"m{n}" for n in range(25)] + ["M1", "_", "-", "zz"])
-    await index.upsert(scope(), [sealed(id, unit(1)[0], "tea", user=f"u{n % 3}") for n, id in enumerate(ids)])
-    walked, after = [], None
-    while page := await index.ids(scope(), after, 7):
-        assert len(page) <= 7
-        walked += page
-        after = page[-1]
-    assert walked == ids
-    assert await index.ids(scope(), None, 0) == []
+async def test_the_sweeper_walks_all_ids_with_their_versions(index):
+    ids = {id: n + 1 for n, id in enumerate([f"m{n}" for n in range(25)] + ["M1", "_", "-", "zz"])}
+    await index.upsert(scope(), [sealed(id, GOOD, "tea", user=f"u{n % 3}", version=n) for id, n in ids.items()])
+    for page in (1, 7, len(ids), 1_000):
+        entries = await walked(index, scope(), page)
+        assert dict(entries) == ids and len(entries) == len(ids)
+    asked = [MemoryId(id) for id in ("m3", "zz", "m33", "Zz")]
+    assert await index.versions(scope(), asked) == {"m3": ids["m3"], "zz": ids["zz"]}
+    assert await index.remaining(scope(), asked) == {"m3", "zz"}
+
+
+async def test_p19_a_users_entries_are_counted_and_removed_by_his_reference_alone(index):
+    vectors = unit(40)
+    users = ["u1", "u-1", "U1", "u_1", "u11"]
+    await index.upsert(
+        scope(), [sealed(f"m{n}", vectors[n], "tea", user=users[n % len(users)]) for n in range(len(vectors))]
+    )
+    await index.search(scope(), asking(vectors[0], "tea", user="u1"), 10, 10)
+    assert await index.count(scope(), None) == 40 and await index.count(scope(), UserRef("u1")) == 8
+    assert await index.remove_user(scope(), UserRef("u1")) == 8
+    assert await index.remove_user(scope(), UserRef("u1")) == 0
+    assert await index.count(scope(), None) == 32 and await index.count(scope(), UserRef("u1")) == 0
+    assert await index.search(scope(), asking(vectors[0], "tea", user="u1"), 10, 10) == []
+    for user in users[1:]:
+        assert len(await index.search(scope(), asking(vectors[0], "tea", user=user), 10, 10)) == 8
+    assert await index.remaining(scope(), [MemoryId(f"m{n}") for n in range(0, 40, 5)]) == set()
+
+
+# --- partitions -------------------------------------------------------------------------------------------------------
+
+
+async def test_a_write_makes_no_partition(backend):
+    index = await backend.open()
+    strange = scope(tenant="nobody")
+    with pytest.raises(NotFound) as refused:
+        await index.upsert(strange, [sealed("m1", GOOD, "tea")])
+    assert refused.value.what == "partition"
+    assert await index.tenants(system_scope()) == {"acme"}
+    await index.ensure_tenant(strange)
+    await index.ensure_tenant(strange)
+    await index.upsert(strange, [sealed("m1", GOOD, "tea")])
+    await index.ensure_tenant(strange)  # and it is not emptied
+    assert await ids_of(index, strange) == ["m1"] and await ids_of(index, scope()) == []
+    assert await index.tenants(system_scope()) == {"acme", "nobody"}
+
+
+async def test_which_tenants_there_are_is_for_the_system_alone(index):
+    with pytest.raises(Forbidden):
+        await index.tenants(scope())
 
 
 async def test_a_dropped_tenant_is_empty_and_the_others_are_whole(index):
-    (vector,) = unit(1)
     for tenant in ("acme", "other"):
-        await index.upsert(scope(tenant=tenant), [sealed("m1", vector, "tea")])
-    await index.search(scope(), asking(vector, "tea"), 10, 10)
+        await index.ensure_tenant(scope(tenant=tenant))
+        await index.upsert(scope(tenant=tenant), [sealed("m1", GOOD, "tea")])
+    await index.search(scope(), asking(GOOD, "tea"), 10, 10)
     await index.drop_tenant(scope())
     await index.drop_tenant(scope())
-    assert await index.search(scope(), asking(vector, "tea"), 10, 10) == []
-    assert await index.ids(scope(), None, 10) == []
-    assert await index.ids(scope(tenant="other"), None, 10) == ["m1"]
-    await index.upsert(scope(), [sealed("m2", vector, "tea")])  # the tenant may come back: empty
-    assert found(await index.search(scope(), asking(vector, "tea"), 10, 10)) == ["m2"]
+    assert await index.search(scope(), asking(GOOD, "tea"), 10, 10) == []
+    assert await ids_of(index, scope()) == [] and await index.count(scope(), None) == 0
+    assert await index.tenants(system_scope()) == {"other"}
+    assert await ids_of(index, scope(tenant="other")) == ["m1"]
+    await index.ensure_tenant(scope())  # the tenant may come back: empty
+    assert await ids_of(index, scope()) == []
+    await index.upsert(scope(), [sealed("m2", GOOD, "tea")])
+    assert found(await index.search(scope(), asking(GOOD, "tea"), 10, 10)) == ["m2"]
+
+
+async def test_p28_a_late_write_to_a_dropped_tenant_is_refused_wherever_it_comes_from(backend):
+    """The worker may have opened the partition long before, in another process."""
+    here, there = await backend.open(), await backend.open()
+    await there.upsert(scope(), [sealed("m1", GOOD, "tea")])
+    await here.drop_tenant(scope())
+    for index in (there, here):
+        with pytest.raises(NotFound):
+            await index.upsert(scope(), [sealed("late", GOOD, "tea")])
+        assert await index.count(scope(), None) == 0
+        assert await index.search(scope(), asking(GOOD, "tea"), 10, 10) == []
+        assert await index.tenants(system_scope()) == set()
+    await here.ensure_tenant(scope())
+    await there.upsert(scope(), [sealed("m2", GOOD, "tea")])
+    assert await ids_of(here, scope()) == ["m2"]
 
 
 # --- refused ----------------------------------------------------------------------------------------------------------
-
-GOOD = unit(1)[0]
 
 
 def entry(**changes):
@@ -332,6 +410,7 @@ def vector_with(value):
         ({"terms": ("Upper",)}, "terms"),
         ({"terms": ('a"b',)}, "terms"),
         ({"terms": ("nul\x00",)}, "terms"),
+        ({"terms": ("lone\ud800",)}, "terms"),
         ({"terms": ("a",) * 5_000}, "terms"),
         ({"context_terms": ("a b",)}, "context_terms"),
     ],
@@ -340,7 +419,7 @@ async def test_a_bad_entry_is_refused_by_name_and_its_batch_with_it(index, chang
     with pytest.raises(InvalidInput) as refused:
         await index.upsert(scope(), [entry(id="good"), entry(**changes)])
     assert refused.value.field == f"entries.1.{field}"
-    assert await index.ids(scope(), None, 10) == []
+    assert await ids_of(index, scope()) == []
 
 
 @pytest.mark.parametrize(
@@ -353,6 +432,10 @@ async def test_a_bad_entry_is_refused_by_name_and_its_batch_with_it(index, chang
         (SealedQuery("u_1", None, ('" OR "a',)), (10, 10)),
         (SealedQuery("u_1", None, ("",)), (10, 10)),
         (SealedQuery("u_1", None, ("terms:a",)), (10, 10)),
+        (SealedQuery("u_1", None, ("nul\x00",)), (10, 10)),
+        (SealedQuery("u_1", None, ("lone\ud800",)), (10, 10)),
+        (SealedQuery("u_1", vector_with(math.inf), ()), (10, 10)),
+        (SealedQuery("u_1", np.zeros(DIMENSION, np.float32), ()), (10, 10)),
         (SealedQuery("u_1", GOOD, ()), (-1, 10)),
         (SealedQuery("u_1", GOOD, ()), (10, -1)),
         (SealedQuery("u_1", GOOD, ()), (10_001, 10)),
@@ -368,8 +451,44 @@ async def test_a_bad_question_is_refused(index, query, limits):
 async def test_a_tenant_of_another_shape_is_refused(index, tenant):
     with pytest.raises(InvalidInput):
         await index.upsert(scope(tenant=tenant), [entry()])
+    for call in (
+        index.ensure_tenant(scope(tenant=tenant)),
+        index.walk(scope(tenant=tenant), None, 10),
+        index.count(scope(tenant=tenant), None),
+        index.versions(scope(tenant=tenant), [MemoryId("m1")]),
+        index.remove(scope(tenant=tenant), [MemoryId("m1")]),
+        index.remove_user(scope(tenant=tenant), UserRef("u_1")),
+        index.search(scope(tenant=tenant), asking(GOOD), 10, 10),
+        index.scrub(scope(tenant=tenant)),
+        index.drop_tenant(scope(tenant=tenant)),
+    ):
+        with pytest.raises(InvalidInput):
+            await call
+
+
+NO_ID = ["", "m 1", " m1", "m1\n", "m\x00", "m\ud800", "北京", "m" * 65]
+
+
+@pytest.mark.parametrize("bad", NO_ID, ids=range(len(NO_ID)))
+async def test_ids_and_references_of_another_shape_are_refused(index, bad):
+    """NUL and lone surrogates among them: no client gets to see them."""
+    for call in (
+        index.remove(scope(), [MemoryId("m1"), MemoryId(bad)]),
+        index.versions(scope(), [MemoryId(bad)]),
+        index.remaining(scope(), [MemoryId(bad)]),
+        index.remove_user(scope(), UserRef(bad)),
+        index.count(scope(), UserRef(bad)),
+        index.upsert(scope(), [entry(id=bad)]),
+        index.search(scope(), SealedQuery(UserRef(bad), GOOD, ()), 10, 10),
+    ):
+        with pytest.raises(InvalidInput):
+            await call
+
+
+@pytest.mark.parametrize(("cursor", "limit"), [(None, 0), (None, -1), (None, 10_001), ("' OR 1 --", 10), ("", 10)])
+async def test_a_walk_of_no_length_or_from_nowhere_is_refused(index, cursor, limit):
     with pytest.raises(InvalidInput):
-        await index.ids(scope(tenant=tenant), None, 10)
+        await index.walk(scope(), cursor, limit)
 
 
 # --- together ---------------------------------------------------------------------------------------------------------
@@ -383,14 +502,14 @@ async def test_p27_many_writers_and_readers_at_once_lose_nothing(index):
         await index.search(scope(), asking(vectors[n], "tea", user=f"u{n % 4}"), 5, 5)
 
     await asyncio.gather(*(write(n) for n in range(120)))
-    assert len(await index.ids(scope(), None, 500)) == 120
+    assert len(await ids_of(index, scope())) == 120
     for user in range(4):
         hits = await index.search(scope(), asking(vectors[0], "tea", user=f"u{user}"), 100, 100)
         assert set(found(hits)) == {f"m{n}" for n in range(120) if n % 4 == user}
 
 
 async def test_two_opened_at_once_see_each_others_writes(backend):
-    one, other = backend.open(), backend.open()
+    one, other = await backend.open(), await backend.open()
     first, second = unit(2)
     await one.upsert(scope(), [sealed("m1", first, "tea")])
     assert found(await other.search(scope(), asking(first, "tea"), 10, 10)) == ["m1"]
@@ -422,14 +541,14 @@ async def test_p27_two_processes_write_at_once_and_nothing_is_lost(backend):
         for prefix in ("left", "right")
     ]
     ends = [asyncio.create_task(writer.communicate()) for writer in writers]
-    index = backend.open()
+    index = await backend.open()
     while not all(end.done() for end in ends):  # and a third one reads meanwhile
         await index.search(scope(), asking(unit(1)[0], "fact"), 50, 50)
         await asyncio.sleep(0.01)
     for writer, end in zip(writers, ends, strict=True):
         assert writer.returncode == 0, (await end)[1].decode()
     kept = {f"{prefix}{n}" for prefix in ("left", "right") for n in range(count) if n % 5 != 3} | {"shared"}
-    assert set(await index.ids(scope(), None, 1_000)) == kept
+    assert set(await ids_of(index, scope())) == kept
     hits = await index.search(scope(), asking(unit(1)[0], "fact"), 1_000, 1_000)
     assert {hit.id for hit in hits if hit.cosine is not None} == kept
     assert {hit.id for hit in hits if hit.bm25 is not None} == kept - {"shared"}

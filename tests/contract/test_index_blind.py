@@ -4,16 +4,16 @@ import numpy as np
 import pytest
 
 from memory.encoding import EncodedQuery
-from memory.errors import InvalidInput, NotFound
+from memory.errors import InvalidInput, NotFound, Unavailable
 from memory.ids import MemoryId, TenantId
 from memory.late import pack, unpack
-from memory.scope import Scope
+from memory.scope import Scope, system_scope
 from memory.seal import seal_term, seal_vector
 from memory.terms import terms
 from storage.index.blind import BlindIndex
 from storage.index.keyring import KeyRing
 from storage.protocols import SealedEntry, SealedQuery
-from tests.contract.index_backends import MASTER, TENANT, KeysOfATest, alike, plain, scope, token, unit
+from tests.contract.index_backends import MASTER, TENANT, KeysOfATest, alike, ids_of, plain, scope, token, unit, walked
 
 pytestmark = pytest.mark.asyncio
 
@@ -43,8 +43,8 @@ def keys():
 
 
 @pytest.fixture
-def blind384(backend, keys):
-    return BlindIndex(backend.open(384), KeyRing(keys, MASTER))
+async def blind384(backend, keys):
+    return BlindIndex(await backend.open(384), KeyRing(keys, MASTER))
 
 
 async def test_a_user_finds_his_own_by_words_and_by_meaning(blind384):
@@ -65,7 +65,7 @@ async def test_a_search_that_forgot_its_filter_finds_nobody_elses(backend, blind
         user_key = await ring.open(scope(user))
         question = await blind384.seal_question(scope(user), EncodedQuery(vectors[0], vectors[:1]))
         words = [seal_term(term, user_key.key) for text in TEXTS for term in terms(text)]
-        cosines, worded = backend.unfiltered(TENANT, question.pooled, words)
+        cosines, worded = await backend.unfiltered(TENANT, question.pooled, words)
         assert worded == {f"{user}-{n}" for n in range(len(TEXTS))}
         own = [cosine for id, cosine in cosines.items() if id.startswith(user)]
         foreign = [cosine for id, cosine in cosines.items() if not id.startswith(user)]
@@ -94,7 +94,7 @@ async def test_what_a_broken_filter_lets_through_is_dropped_under_the_floor(back
                 )
             ]
 
-    inner = backend.open(384)
+    inner = await backend.open(384)
     vectors = await stored(BlindIndex(inner, KeyRing(keys, MASTER)))
     question = terms(TEXTS[0])
     leaking = BlindIndex(Unfiltered(inner), KeyRing(keys, MASTER), cosine_floor=-1.0)
@@ -111,7 +111,7 @@ async def test_the_raw_bytes_hold_no_word_no_user_and_no_plain_vector(backend, b
     for number, user in enumerate(("unusual_username", "another_username")):
         entries = [plain(f"m{number}-{n}", vectors[n], text, context=TEXTS[n - 1]) for n, text in enumerate(TEXTS)]
         await blind384.upsert(scope(user), [*entries, plain(f"late-{number}", vectors[0], rare, context=before)])
-    raw = backend.raw_bytes()
+    raw = await backend.raw_bytes()
     assert b"late-1" in raw  # the bytes are those of the index: what may be there is there
     lowered = raw.lower()
     words = {term for text in (*TEXTS, rare, before) for term in terms(text) if len(term.encode()) > 3}
@@ -129,12 +129,13 @@ async def test_ranking_is_the_same_sealed_and_plain(backend, keys):
     count, dimension = 200, 64
     vectors, questions = alike(count, dimension), alike(20, dimension, seed=5)
     texts = [f"{TEXTS[n % len(TEXTS)]} number {n % 13} 第{n % 7}次" for n in range(count)]
-    index = backend.open(dimension)
+    index = await backend.open(dimension)
     blind = BlindIndex(index, KeyRing(keys, MASTER))
     await blind.upsert(
         scope("alice"), [plain(f"m{n:03}", vectors[n], texts[n], context=texts[n - 1]) for n in range(count)]
     )
     bare = scope(tenant="plain")
+    await index.ensure_tenant(bare)
     await index.upsert(
         bare,
         [
@@ -168,12 +169,12 @@ async def test_after_a_scrub_the_bytes_are_gone(backend, blind384, keys):
     user_key = await ring.open(scope("bob"))
     blobs = [seal_vector(vector, user_key.key)[:8].tobytes() for vector in vectors]
     words = [seal_term(term, user_key.key).encode() for term in ("北京", "peanut", "violin")]
-    before = backend.raw_bytes()
+    before = await backend.raw_bytes()
     assert all(blob in before for blob in blobs) and all(word[:6] in before for word in words)
     await blind384.search(scope("bob"), vectors[0], [], 8, 8)
     await blind384.remove(scope("bob"), [MemoryId(f"bob-{n}") for n in range(len(TEXTS))])
     await blind384.scrub(scope("bob"))
-    after = backend.raw_bytes()
+    after = await backend.raw_bytes()
     assert not any(blob in after for blob in blobs)
     assert not any(word in after for word in words)
     assert b"bob-" not in after
@@ -185,7 +186,7 @@ async def test_after_a_scrub_the_bytes_are_gone(backend, blind384, keys):
 async def test_after_dropping_a_tenant_its_bytes_are_gone(backend, blind384):
     await stored(blind384)
     await blind384.drop_tenant(Scope(TENANT))
-    raw = backend.raw_bytes()
+    raw = await backend.raw_bytes()
     assert b"alice-" not in raw and b"bob-" not in raw
 
 
@@ -203,6 +204,7 @@ async def test_token_vectors_and_questions_are_sealed_under_one_key(blind384):
 async def test_the_same_user_id_in_two_tenants_is_two_users(blind384):
     vectors = alike(2)
     for tenant in ("acme", "other"):
+        await blind384.ensure_tenant(scope("alice", tenant))
         await blind384.upsert(scope("alice", tenant), [plain("m1", vectors[0], "peanuts")])
     other = Scope(TenantId("other"), scope("alice").user_id)
     one = await blind384.seal_question(scope("alice"), EncodedQuery(vectors[0], vectors))
@@ -226,7 +228,7 @@ async def test_nan_is_refused_through_the_seal_too(blind384):
     vector[3] = np.nan
     with pytest.raises(InvalidInput):
         await blind384.upsert(scope("alice"), [plain("m1", vector, "tea")])
-    assert await blind384.ids(scope("alice"), None, 10) == []
+    assert await ids_of(blind384, scope("alice")) == []
 
 
 async def test_a_very_long_entry_is_indexed_by_its_beginning(blind384):
@@ -234,5 +236,37 @@ async def test_a_very_long_entry_is_indexed_by_its_beginning(blind384):
     await blind384.upsert(scope("alice"), [plain("m1", vector, "zebra " + "word " * 6_000 + "giraffe")])
     assert [hit.id for hit in await blind384.search(scope("alice"), None, ["zebra"], 0, 5)] == ["m1"]
     assert await blind384.search(scope("alice"), None, terms("giraffe"), 0, 5) == []
-    assert await blind384.present(scope("alice"), [MemoryId("m1")]) == {"m1"}
+    assert await blind384.remaining(scope("alice"), [MemoryId("m1")]) == {"m1"}
     await blind384.ping()
+
+
+async def test_what_needs_no_key_is_passed_on(blind384):
+    """Housekeeping knows references, not users."""
+    await stored(blind384)
+    everything = scope(), None
+    assert await blind384.count(*everything) == 3 * len(TEXTS)
+    await blind384.check()
+    asked = [MemoryId("bob-1"), MemoryId("dave-1")]
+    assert await blind384.versions(scope(), asked) == {"bob-1": 1}
+    assert await blind384.remaining(scope(), asked) == {"bob-1"}
+    assert await blind384.tenants(system_scope()) == {TENANT}
+    assert len(await walked(blind384, scope(), 5)) == 3 * len(TEXTS)
+    await blind384.drop_tenant(scope())
+    assert await blind384.tenants(system_scope()) == set()
+    await blind384.aclose()
+    with pytest.raises(Unavailable):
+        await blind384.count(*everything)
+
+
+async def test_a_user_who_was_erased_elsewhere_is_not_written_under_his_old_key(backend, keys):
+    index = await backend.open(384)
+    here, there = BlindIndex(index, KeyRing(keys, MASTER)), BlindIndex(index, KeyRing(keys, MASTER))
+    (vector,) = alike(1)
+    await here.upsert(scope("alice"), [plain("m1", vector, "peanuts")])
+    old = keys.stored.pop((TENANT, "alice")).ref
+    assert await there.remove_user(scope("alice"), old) == 1
+    await here.upsert(scope("alice"), [plain("m2", vector, "peanuts")])  # he began anew
+    assert await index.count(scope(), old) == 0
+    new = keys.stored[TENANT, "alice"].ref
+    assert new != old and await index.count(scope(), new) == 1
+    assert [hit.id for hit in await here.search(scope("alice"), vector, ["peanut"], 5, 5)] == ["m2"]

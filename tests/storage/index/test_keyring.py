@@ -2,7 +2,7 @@
 
 import pytest
 
-from memory.errors import ConfigError, NotFound
+from memory.errors import ConfigError, Conflict, NotFound
 from memory.seal import permutation, seal_vector
 from storage.index.keyring import KeyRing
 from storage.keys import MasterKey
@@ -59,6 +59,34 @@ async def test_after_an_erasure_the_key_has_left_the_process():
     ring.forget(scope())
     await ring.open(scope("bob"))
     assert records.calls == calls + 1
+
+
+async def test_a_writer_never_uses_a_key_that_was_replaced_or_destroyed():
+    records = KeysOfATest()
+    ring = KeyRing(records, MASTER)
+    old = await ring.open(scope("alice"))
+    seal_vector(unit(1)[0], old.key)
+    records.stored.clear()  # in another process
+    assert await ring.open(scope("alice")) is old  # who reads may not know yet
+    new = await ring.open(scope("alice"), fresh=True)
+    assert new != old and permutation.cache_info().currsize == 0
+    assert await ring.open(scope("alice")) is new
+
+
+@pytest.mark.parametrize("refusal", [Conflict("user is being erased"), NotFound("user")])
+async def test_once_the_records_refuse_a_user_his_key_is_kept_no_longer(refusal):
+    records = KeysOfATest()
+    ring = KeyRing(records, MASTER)
+    seal_vector(unit(1)[0], (await ring.open(scope("alice"))).key)
+
+    async def refuse(scope, make):
+        raise refusal
+
+    records.user_key = refuse
+    for fresh in (True, False):
+        with pytest.raises(type(refusal)):
+            await ring.open(scope("alice"), fresh=fresh)
+    assert permutation.cache_info().currsize == 0
 
 
 async def test_without_a_user_there_is_no_key():

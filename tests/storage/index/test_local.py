@@ -12,22 +12,23 @@ from pathlib import Path
 import apsw
 import pytest
 
-from memory.errors import ConfigError, DeadlineExceeded, Overloaded, Unavailable
+from memory.errors import ConfigError, DeadlineExceeded, NotFound, Overloaded, Unavailable
 from memory.ids import MemoryId, TenantId
+from memory.scope import system_scope
 from storage.index import partition
 from storage.index.local import LocalIndex, _Job
 from storage.index.partition import file_name
-from tests.contract.index_backends import DIMENSION, MODEL, LocalBackend, asking, scope, sealed, unit
+from tests.contract.index_backends import DIMENSION, MODEL, LocalBackend, asking, ids_of, scope, sealed, unit
 
 pytestmark = pytest.mark.asyncio
 (VECTOR,) = unit(1)
 
 
 @pytest.fixture
-def local(tmp_path):
+async def local(tmp_path):
     made = LocalBackend(tmp_path / "index")
     yield made
-    made.close()
+    await made.aclose()
 
 
 def path_of(local: LocalBackend) -> Path:
@@ -63,36 +64,36 @@ async def test_p24_file_names_differ_even_where_the_file_system_ignores_case():
 
 
 async def test_p18_another_models_file_is_refused_with_one_line(local):
-    await local.open().upsert(scope(), [sealed("m1", VECTOR, "tea")])
+    await (await local.open()).upsert(scope(), [sealed("m1", VECTOR, "tea")])
     for model, dimension in [("another_model", DIMENSION), (MODEL, 2 * DIMENSION)]:
         other = LocalIndex(local.folder, model, dimension)
         with pytest.raises(
             ConfigError, match=r"t-acme\.db: holds vectors of the model test_model.*configure that model again"
         ):
-            await other.ids(scope(), None, 10)
+            await other.walk(scope(), None, 10)
         with pytest.raises(ConfigError):
             await other.check()
-        other.close()
-    await local.open().check()
-    assert await local.open().ids(scope(), None, 10) == ["m1"]
+        await other.aclose()
+    await (await local.open()).check()
+    assert await ids_of(await local.open(), scope()) == ["m1"]
 
 
 async def test_a_file_of_another_layout_is_refused(local):
-    await local.open().upsert(scope(), [sealed("m1", VECTOR)])
-    local.close()
+    await (await local.open()).upsert(scope(), [sealed("m1", VECTOR)])
+    await local.aclose()
     with apsw.Connection(str(path_of(local))) as connection:
         connection.execute("UPDATE meta SET value = 99 WHERE name = 'layout'")
     with pytest.raises(ConfigError, match="another version of Strata"):
-        await local.open().ids(scope(), None, 10)
+        await ids_of(await local.open(), scope())
 
 
 @pytest.mark.parametrize(
     "garbage", [b"this is no database at all, whatever its name says " * 50, b"SQLite format 3\x00" + b"\xff" * 9_000]
 )
 async def test_a_damaged_file_is_named_and_left_alone(local, garbage):
-    index = local.open()
+    index = local.bare()
     path_of(local).write_bytes(garbage)
-    for call in (index.check(), index.ids(scope(), None, 10), index.upsert(scope(), [sealed("m1", VECTOR)])):
+    for call in (index.check(), index.walk(scope(), None, 10), index.upsert(scope(), [sealed("m1", VECTOR)])):
         with pytest.raises(ConfigError, match="damaged; move it away"):
             await call
     assert path_of(local).read_bytes() == garbage
@@ -111,7 +112,7 @@ async def test_a_folder_that_cannot_be_written_stops_the_start(tmp_path, monkeyp
 
 
 async def test_ping_tells_a_folder_that_went_away(local):
-    index = local.open()
+    index = local.bare()
     await index.ping()
     local.folder.rmdir()
     with pytest.raises(Unavailable):
@@ -119,8 +120,8 @@ async def test_ping_tells_a_folder_that_went_away(local):
 
 
 async def test_p27_a_lock_held_by_another_ends_at_the_deadline_and_not_later(local):
-    index = local.open(deadline_s=0.3)
-    await local.open().upsert(scope(), [sealed("m1", VECTOR, "tea")])
+    index = await local.open(deadline_s=0.3)
+    await (await local.open()).upsert(scope(), [sealed("m1", VECTOR, "tea")])
     with write_lock(local):
         start = time.monotonic()
         with pytest.raises(DeadlineExceeded):
@@ -128,11 +129,11 @@ async def test_p27_a_lock_held_by_another_ends_at_the_deadline_and_not_later(loc
         assert time.monotonic() - start < 2
         assert len(await index.search(scope(), asking(VECTOR), 10, 10)) == 1  # readers do not wait for the writer
     await index.upsert(scope(), [sealed("m3", VECTOR, "tea")])
-    assert await index.ids(scope(), None, 10) == ["m1", "m3"]
+    assert await ids_of(index, scope()) == ["m1", "m3"]
 
 
 async def test_a_cancelled_write_leaves_nothing_half_written(local):
-    index = local.open(threads=1)  # so that a later call sees what became of it
+    index = await local.open(threads=1)  # so that a later call sees what became of it
     await index.upsert(scope(), [sealed("m0", VECTOR, "tea")])
     batch = [sealed(f"m{n}", VECTOR, "tea and much more of it") for n in range(1, 400)]
     for delay in (0.0, 0.001, 0.003, 0.01, 0.02, 0.04):
@@ -140,7 +141,7 @@ async def test_a_cancelled_write_leaves_nothing_half_written(local):
         await asyncio.sleep(delay)
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
-        held = len(await index.ids(scope(), None, 1_000))
+        held = len(await ids_of(index, scope()))
         assert held in (1, 400)
         words = len(await index.search(scope(), asking(None, "tea"), 0, 1_000))
         assert words == held
@@ -150,9 +151,9 @@ async def test_a_cancelled_write_leaves_nothing_half_written(local):
         await asyncio.sleep(0.1)
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
-    assert await index.ids(scope(), None, 1_000) == ["m0"]
+    assert await ids_of(index, scope()) == ["m0"]
     await index.upsert(scope(), batch)  # the connections are whole
-    assert len(await index.ids(scope(), None, 1_000)) == 400
+    assert len(await ids_of(index, scope())) == 400
 
 
 async def test_p27_a_killed_writer_leaves_whole_batches_only(local):
@@ -164,8 +165,8 @@ async def test_p27_a_killed_writer_leaves_whole_batches_only(local):
             last = int(await writer.stdout.readline())
         writer.kill()
         await writer.wait()
-        index = local.open()
-        ids = await index.ids(scope(), None, 1_000)
+        index = await local.open()
+        ids = await ids_of(index, scope())
         batches = {id.split("-")[0] for id in ids}
         assert len(ids) == 20 * len(batches)
         assert {f"b{n}" for n in range(last + 1)} <= batches  # what was acknowledged is there
@@ -180,7 +181,7 @@ async def test_a_full_disk_is_unavailable_and_leaves_nothing_corrupt(local):
     output, errors = await writer.communicate()
     assert writer.returncode == 0, errors.decode()
     assert b"full" in output
-    ids = await local.open().ids(scope(), None, 1_000)
+    ids = await ids_of(await local.open(), scope())
     stored = 20 * (len(output.splitlines()) - 1)
     assert len(ids) == stored + 2 and {"before", "after"} <= set(ids)
     with apsw.Connection(str(path_of(local))) as connection:
@@ -188,7 +189,7 @@ async def test_a_full_disk_is_unavailable_and_leaves_nothing_corrupt(local):
 
 
 async def test_more_calls_than_the_queue_holds_are_told_to_come_back(local):
-    index = local.open(threads=1, queue=2)
+    index = await local.open(threads=1, queue=2)
     await index.upsert(scope(), [sealed("m", VECTOR, "tea")])
     with write_lock(local):
         calls = [asyncio.create_task(index.upsert(scope(), [sealed(f"m{n}", VECTOR, "tea")])) for n in range(10)]
@@ -196,19 +197,20 @@ async def test_more_calls_than_the_queue_holds_are_told_to_come_back(local):
         refused = [call for call in calls if call.done() and isinstance(call.exception(), Overloaded)]
     assert len(refused) == 7
     await asyncio.gather(*(call for call in calls if call not in refused))
-    assert len(await index.ids(scope(), None, 20)) == 4  # and there is room again
+    assert len(await ids_of(index, scope())) == 4  # and there is room again
 
 
 async def test_no_more_files_stay_open_than_allowed(local):
-    index = local.open(open_files=3)
+    index = await local.open(open_files=3)
     for n in range(20):
+        await index.ensure_tenant(scope(tenant=f"t{n}"))
         await index.upsert(scope(tenant=f"t{n}"), [sealed("m1", VECTOR, "tea")])
     assert 1 <= open_databases(local.folder) <= 3
-    assert await index.ids(scope(tenant="t0"), None, 5) == ["m1"]
+    assert await ids_of(index, scope(tenant="t0")) == ["m1"]
 
 
 async def test_what_is_kept_in_memory_is_bounded_and_never_stale(local):
-    index = local.open(cache_bytes=DIMENSION * 4 * 10)
+    index = await local.open(cache_bytes=DIMENSION * 4 * 10)
     vectors = unit(40)
     for user in range(4):
         await index.upsert(scope(), [sealed(f"m{user}-{n}", vectors[n], user=f"u{user}") for n in range(8)])
@@ -225,13 +227,13 @@ async def test_what_is_kept_in_memory_is_bounded_and_never_stale(local):
 
 
 async def test_a_scrub_waits_for_readers_and_gives_up_at_its_deadline(local, monkeypatch):
-    index = local.open()
+    index = await local.open()
     await index.upsert(scope(), [sealed("m1", VECTOR, "tea")])
     reader = apsw.Connection(str(path_of(local)))
     reader.execute("BEGIN")
     reader.execute("SELECT count(*) FROM entries").fetchall()
     await index.remove(scope(), [MemoryId("m1")])
-    monkeypatch.setattr("storage.index.local._SCRUB_DEADLINE_S", 0.3)
+    monkeypatch.setattr("storage.index.local._LONG_S", 0.3)
     with pytest.raises(DeadlineExceeded):
         await index.scrub(scope())
     reader.execute("COMMIT")
@@ -241,25 +243,27 @@ async def test_a_scrub_waits_for_readers_and_gives_up_at_its_deadline(local, mon
 
 
 async def test_after_close_it_is_unavailable(local):
-    index = local.open()
+    index = await local.open()
     await index.upsert(scope(), [sealed("m1", VECTOR, "tea")])
-    index.close()
-    index.close()
+    await index.aclose()
+    await index.aclose()
     with pytest.raises(Unavailable):
-        await index.ids(scope(), None, 10)
+        await ids_of(index, scope())
     assert sorted(path.name for path in local.folder.iterdir()) == ["t-acme.db"]  # the log is folded in
 
 
 async def test_another_process_between_file_and_schema_is_no_index_yet(local):
-    local.open()
+    index = local.bare()
     path_of(local).touch()
-    assert await local.open().ids(scope(), None, 10) == []
-    await local.open().upsert(scope(), [sealed("m1", VECTOR)])
-    assert await local.open().ids(scope(), None, 10) == ["m1"]
+    assert await ids_of(index, scope()) == [] and await index.tenants(system_scope()) == set()
+    with pytest.raises(NotFound):
+        await index.upsert(scope(), [sealed("m1", VECTOR)])
+    await (await local.open()).upsert(scope(), [sealed("m1", VECTOR)])
+    assert await ids_of(await local.open(), scope()) == ["m1"]
 
 
 async def test_a_call_that_was_cancelled_while_it_waited_never_starts(local):
-    index = local.open(threads=1)
+    index = await local.open(threads=1)
     await index.upsert(scope(), [sealed("m0", VECTOR)])
     with write_lock(local):
         busy = asyncio.create_task(index.upsert(scope(), [sealed("busy", VECTOR, "tea")]))
@@ -269,12 +273,12 @@ async def test_a_call_that_was_cancelled_while_it_waited_never_starts(local):
         await asyncio.gather(waiting, return_exceptions=True)
     await busy
     assert waiting.cancelled()
-    assert await index.ids(scope(), None, 10) == ["busy", "m0"]
+    assert await ids_of(index, scope()) == ["busy", "m0"]
 
 
 async def test_a_commit_after_the_deadline_is_refused(local):
     """A worker that is stalled in the middle of a transaction must not commit when it wakes up."""
-    index = local.open()
+    index = await local.open()
     await index.upsert(scope(), [sealed("m0", VECTOR)])
     job = _Job(5.0)
     connection = partition.connect(path_of(local), MODEL, DIMENSION, False, job.keep_waiting)
@@ -287,7 +291,7 @@ async def test_a_commit_after_the_deadline_is_refused(local):
     with pytest.raises(apsw.InterruptError):
         job.start(connection)
     assert not job.keep_waiting(0)
-    assert await index.ids(scope(), None, 5) == ["m0"]
+    assert await ids_of(index, scope()) == ["m0"]
 
 
 async def test_waiting_for_a_lock_is_jittered_and_bounded():

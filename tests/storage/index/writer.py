@@ -11,7 +11,7 @@ from tests.contract.index_backends import LocalBackend, scope, sealed, unit
 
 
 async def main(folder: str, mode: str) -> None:
-    index = LocalBackend(Path(folder)).open()
+    index = await LocalBackend(Path(folder)).open()
     vectors = unit(100)
     if mode == "full":  # no file may grow beyond 300 kB from here on: writes fail as on a full disk
         await index.upsert(scope(), [sealed("before", vectors[0], "tea")])
