@@ -17,6 +17,7 @@ test: $(VENV)/.dev
 	@$(BIN)/ruff format --check -q .
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports --no-cache
+	@$(BIN)/python -m tests.servers
 	@$(BIN)/python -m pytest --cov --cov-report=term:skip-covered
 
 lint: $(VENV)/.dev

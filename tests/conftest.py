@@ -4,6 +4,18 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.servers import (  # noqa: F401
+    home,
+    mariadb,
+    mysql,
+    postgres,
+    redis_cluster,
+    redis_sentinel,
+    redis_server,
+    tenant,
+    valkey,
+)
+
 if TYPE_CHECKING:
     from models.encoder import Encoder
 
