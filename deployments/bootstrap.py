@@ -37,13 +37,31 @@ def check_home(home: Path) -> None:
 
 def records_url(settings: StoreSettings) -> str:
     if settings.records_url != "embedded":
-        return settings.records_url
+        return dereferenced(settings.records_url, settings.home)
     return f"sqlite:///{settings.home / 'data' / 'records.db'}"
 
 
 def sessions_url(settings: StoreSettings) -> str:
     """The URL of the session tier; starts or re-attaches the bundled server where that is asked for."""
-    return ensure_running(settings.home) if settings.sessions_url == "bundled" else settings.sessions_url
+    if settings.sessions_url == "bundled":
+        return ensure_running(settings.home)
+    return dereferenced(settings.sessions_url, settings.home)
+
+
+def dereferenced(value: str, home: Path) -> str:
+    """What a setting says, or what the reference in it names."""
+    return read_secret(secret_reference(value, home)) if value.startswith(("env:", "file:")) else value
+
+
+def refuse_passwords(settings: StoreSettings) -> None:
+    """ConfigError where a URL in a configuration file has a password in it."""
+    for name in ("records_url", "sessions_url"):
+        _, _, rest = getattr(settings, name).partition("://")
+        user, at, _ = rest.partition("/")[0].rpartition("@")
+        if at and ":" in user:
+            raise ConfigError(
+                f"stores.{name}", "has a password in it; keep the URL in a secret and write env:NAME here"
+            )
 
 
 def _secret(settings: StoreSettings, reference: str | None, name: str, make: Callable[[], str]) -> str:

@@ -1,29 +1,22 @@
 """Tenants' policies, in memory: read once, then refreshed by a poll of their versions. Never read on the hot path."""
 
-import asyncio
 import contextlib
 from collections.abc import Callable
-from random import Random
 
-import structlog
-
-from memory.errors import NotFound, StrataError
+from memory.errors import NotFound
 from memory.ids import TenantId
 from memory.policy import Policy
 from memory.scope import system_scope
 from storage.protocols import TenantRecord, TenantStore
 
-log = structlog.get_logger(__name__)
-
 
 class PolicyCache:
-    """Bounded by the number of tenants in the store. A change is seen within `poll_s`; while the store is away the last
+    """Bounded by the number of tenants in the store. A change is seen at the next `refresh`; while the store is away the last
     known policy goes on holding."""
 
-    def __init__(self, tenants: TenantStore, poll_s: float) -> None:
-        self._tenants, self._poll_s = tenants, poll_s
+    def __init__(self, tenants: TenantStore) -> None:
+        self._tenants = tenants
         self._known: dict[TenantId, tuple[TenantRecord, Policy]] = {}
-        self._jitter = Random(id(self))  # noqa: S311 - spreads polls, no secret
         self._changed: list[Callable[[TenantId], None]] = []
 
     def on_change(self, callback: Callable[[TenantId], None]) -> None:
@@ -50,12 +43,3 @@ class PolicyCache:
             if tenant_id in versions:
                 with contextlib.suppress(NotFound):
                     await self.tenant(tenant_id)
-
-    async def poll(self) -> None:
-        """Refresh for ever; until cancelled."""
-        while True:
-            await asyncio.sleep(self._poll_s * (0.75 + self._jitter.random() / 2))
-            try:
-                await self.refresh()
-            except StrataError as error:
-                log.warning("policy_poll_failed", kind=error.slug)

@@ -7,14 +7,17 @@ from collections.abc import AsyncIterator
 from deployments.background import Background
 from deployments.bootstrap import check_home, read_secrets, records_url, sessions_url
 from deployments.edge.authenticate import Authenticator
+from deployments.indexes import LiveIndexes
 from deployments.inference_client import EmbeddingModel, RerankerHandle
 from deployments.policies import PolicyCache
+from deployments.polling import poll
 from deployments.services import Services, utc_now
 from deployments.settings import StoreSettings
+from deployments.versions import begin, catch_up
 from memory.encoding import ModelCard
-from storage.index.blind import BlindIndex, KeyRing
-from storage.index.local import LocalIndex
+from storage.index.blind import KeyRing
 from storage.records import SqlRecords, SqlTenants, check_schema, create_engine
+from storage.records.versions import SqlVersions
 from storage.sessions.client import SessionClient
 from storage.sessions.idempotency import RedisIdempotency
 from storage.sessions.rates import RequestRates
@@ -36,39 +39,52 @@ async def wait_for_model(embedder: EmbeddingModel) -> ModelCard:
 async def open_services(
     settings: StoreSettings, embedder: EmbeddingModel, reranker_app: str | None = None
 ) -> AsyncIterator[Services]:
-    """Every store, the policies' poll and the authenticator; all closed at the end. ConfigError where one is unfit."""
+    """Every store, what is polled of them, and the authenticator; all closed at the end. ConfigError where one is unfit."""
     check_home(settings.home)
     master, pepper, token_keys = await asyncio.to_thread(read_secrets, settings)
-    redis = SessionClient(await asyncio.to_thread(sessions_url, settings), deadline_s=settings.deadlines.sessions_s)
-    engine = create_engine(records_url(settings), settings.deadlines.records_s)
-    await check_schema(engine)
-    card = await wait_for_model(embedder)
-    records, tenants = SqlRecords(engine), SqlTenants(engine)
-    local = LocalIndex(settings.home / "index", card.key, card.dimension, settings.deadlines.index_s)
-    await local.check()  # P18: an index of another model stops the start, not the first question
-    policies = PolicyCache(tenants, settings.policy_poll_s)
-    authenticator = Authenticator(tenants, policies, token_keys, pepper, utc_now)
-    services = Services(
-        sessions=RedisSessions(redis),
-        idempotency=RedisIdempotency(redis),
-        records=records,
-        tenants=tenants,
-        index=BlindIndex(local, KeyRing(records, master)),
-        embedder=embedder,
-        policies=policies,
-        authenticator=authenticator,
-        rates=RequestRates(redis),
-        deadlines=settings.deadlines,
-        background=Background(),
-        reranker=None if reranker_app is None else RerankerHandle(reranker_app),
-    )
-    poll = asyncio.create_task(policies.poll())
-    try:
+    async with contextlib.AsyncExitStack() as stack:
+        redis = SessionClient(await asyncio.to_thread(sessions_url, settings), deadline_s=settings.deadlines.sessions_s)
+        stack.push_async_callback(redis.aclose)
+        engine = create_engine(records_url(settings), settings.deadlines.records_s)
+        stack.push_async_callback(engine.dispose)
+        await check_schema(engine)
+        card = await wait_for_model(embedder)
+        records, tenants, versions = SqlRecords(engine), SqlTenants(engine), SqlVersions(engine)
+        switched = await begin(
+            versions, records, tenants, card, utc_now()
+        )  # P18: stops here, not at the first question
+        indexes = await LiveIndexes.open(settings, versions, KeyRing(records, master), card.key, card.dimension)
+        stack.push_async_callback(indexes.aclose)
+        policies = PolicyCache(tenants)
+        services = Services(
+            sessions=RedisSessions(redis),
+            idempotency=RedisIdempotency(redis),
+            records=records,
+            tenants=tenants,
+            index=indexes.active,
+            embedder=embedder,
+            policies=policies,
+            authenticator=Authenticator(tenants, policies, token_keys, pepper, utc_now),
+            rates=RequestRates(redis),
+            deadlines=settings.deadlines,
+            background=Background(),
+            reranker=None if reranker_app is None else RerankerHandle(reranker_app),
+            others=lambda: indexes.others,
+            retired=lambda: indexes.retired,
+        )
+        stack.push_async_callback(services.background.close)
+        if switched:
+            services.background.submit(_catch_up(services))
+        refreshes = {"policies": policies.refresh, "indexes": indexes.refresh}
+        stack.push_async_callback(_ended, asyncio.create_task(poll(settings.policy_poll_s, refreshes)))
         yield services
-    finally:
-        await services.background.close()
-        poll.cancel()
-        await asyncio.gather(poll, return_exceptions=True)
-        local.close()
-        await engine.dispose()
-        await redis.aclose()
+
+
+async def _catch_up(services: Services) -> None:
+    if await catch_up(services.records, services.tenants, services.index):
+        services.wake_curator()
+
+
+async def _ended(task: "asyncio.Task[None]") -> None:
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)

@@ -7,6 +7,7 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 from ray.serve.schema import DeploymentSchema, HTTPOptionsSchema, ServeApplicationSchema, ServeDeploySchema
 
+from deployments.bootstrap import refuse_passwords
 from deployments.settings import ContextArgs, InferenceArgs, MemoryArgs, StoreSettings
 from deployments.strict_yaml import parse, read_yaml, unknown_key
 from memory.errors import ConfigError
@@ -58,6 +59,7 @@ def read_serve_file(path: Path) -> ServeFile:
     inference, context, memory = (found[import_path] for import_path in ARGS)
     if context.stores != memory.stores:
         raise ConfigError(str(path), "`applications`: context and memory must have the same `args.stores`")
+    refuse_passwords(memory.stores)
     return ServeFile(checked.http_options.host, checked.http_options.port, inference, context, memory)
 
 

@@ -1,7 +1,7 @@
 """What a replica holds: the stores, the models' handles, policies. Built once, asynchronously, inside the replica."""
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
@@ -11,7 +11,7 @@ from deployments.inference_client import EmbeddingModel, RerankingModel
 from deployments.policies import PolicyCache
 from deployments.settings import Deadlines
 from storage.index.blind import BlindIndex
-from storage.protocols import IdempotencyStore, RecordStore, SessionStore, TenantStore
+from storage.protocols import IdempotencyStore, Records, SessionStore, TenantStore
 from storage.sessions.rates import RequestRates
 
 if TYPE_CHECKING:  # authenticate knows Services' parts, Services holds the authenticator
@@ -28,7 +28,7 @@ def utc_now() -> datetime:
 class Services:
     sessions: SessionStore
     idempotency: IdempotencyStore
-    records: RecordStore
+    records: Records
     tenants: TenantStore
     index: BlindIndex
     embedder: EmbeddingModel
@@ -41,3 +41,7 @@ class Services:
     clock: Clock = utc_now
     entropy: Callable[[int], bytes] = os.urandom
     wake_curator: Callable[[], None] = lambda: None
+    others: Callable[[], Sequence[BlindIndex]] = tuple
+    """The indexes of other models that are being built or are not dropped yet, as of the last poll: deletions must reach them."""
+    retired: Callable[[], bool] = lambda: False
+    """Whether another model's index is the active one by now: then this replica answers, and indexes nothing more."""

@@ -6,7 +6,7 @@ The stores' settings are shared by the `context` and `memory` applications: one 
 from pathlib import Path
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from models.settings import EncoderSettings, RerankerSettings, SummarizerSettings, strata_home
 from storage.index.weaviate.settings import WeaviateSettings
@@ -42,9 +42,13 @@ class StoreSettings(_Settings):
 
     home: Path = Field(default_factory=strata_home)
     sessions_url: str = Field(
-        default="bundled", description="`bundled` (a Valkey on a local socket) or a redis:// URL."
+        default="bundled",
+        description="`bundled` (a Valkey on a local socket), a URL of Redis, or a reference (`env:NAME`, `file:/path`) to one.",
     )
-    records_url: str = Field(default="embedded", description="`embedded` (SQLite under the home) or a SQLAlchemy URL.")
+    records_url: str = Field(
+        default="embedded",
+        description="`embedded` (SQLite under the home), a database URL, or a reference (`env:NAME`, `file:/path`) to one.",
+    )
     index: Literal["local"] | WeaviateSettings = Field(
         default="local", description="`local` (files under the home) or a Weaviate cluster."
     )
@@ -75,7 +79,7 @@ class CuratorSettings(_Settings):
     batch: int = Field(default=32, ge=1, le=1000)
     lease_s: float = Field(default=30.0, gt=0, le=3600)
     grace_s: float = Field(
-        default=40.0, gt=0, le=3600, description="Longer than deadline + lease: when a delete is verified."
+        default=40.0, gt=0, le=7200, description="Longer than deadline + lease: when a delete is verified."
     )
 
 
@@ -85,3 +89,15 @@ class MemoryArgs(_Settings):
     stores: StoreSettings = StoreSettings()
     curator: CuratorSettings = CuratorSettings()
     inference_app: str = "inference"
+
+    @model_validator(mode="after")
+    def _grace_outlasts_a_stalled_worker(self) -> "MemoryArgs":
+        deadlines = self.stores.deadlines
+        longest = max(deadlines.sessions_s, deadlines.records_s, deadlines.index_s, deadlines.embed_s)
+        least = max(self.curator.lease_s + longest, 2 * self.stores.policy_poll_s)
+        if self.curator.grace_s <= least:
+            raise ValueError(
+                f"curator.grace_s must be over {least:g}, which is curator.lease_s and the longest of stores.deadlines: a deletion "
+                "is verified when no stalled worker can write any more"
+            )
+        return self

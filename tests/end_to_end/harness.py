@@ -11,7 +11,7 @@ import httpx
 from fastapi import FastAPI
 
 from deployments.bootstrap import prepare_stores, read_secrets
-from deployments.curator import Curator
+from deployments.curation.curator import Curator
 from deployments.edge.apps import context_app, memory_app
 from deployments.inference_client import EmbeddingModel
 from deployments.replica import open_services
@@ -46,7 +46,7 @@ class Strata:
     async def settle(self) -> None:
         """Until the index is equal to SQL, verification of deletes aside."""
         for _ in range(50):
-            if not await self.curator.step() and not await self.services.records.backlog(system_scope()):
+            if not await self.curator.step() and not (await self.services.records.backlog(system_scope())).entries:
                 return
             await asyncio.sleep(0.01)
 
@@ -118,15 +118,7 @@ async def strata(home: Path, embedder: EmbeddingModel, **settings: Any) -> Async
     chosen = StoreSettings(home=home, deadlines=settings.pop("deadlines", PATIENT), **settings)
     await asyncio.to_thread(prepare_stores, chosen)
     async with open_services(chosen, embedder) as services:
-        curator = Curator(
-            "test",
-            services.records,
-            services.sessions,
-            services.index,
-            embedder,
-            CuratorSettings(poll_s=0.05, grace_s=0.1, lease_s=10),
-            services.clock,
-        )
+        curator = Curator("test", services, CuratorSettings(poll_s=0.05, grace_s=0.1, lease_s=10))
         apps = (memory_app(60), context_app(60))
         for app in apps:
             app.state.services = services

@@ -69,7 +69,7 @@ async def world(tmp_path: Path) -> AsyncIterator[World]:
     await asyncio.to_thread(migrate, url)
     engine = create_engine(url)
     store, clock = Away(engine), Clock()
-    policies = PolicyCache(store, 60)
+    policies = PolicyCache(store)
     world = World(store, policies, Authenticator(store, policies, TOKENS, PEPPER, clock), clock, new_key("main"))
     await world.declare()
     yield world

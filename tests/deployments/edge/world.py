@@ -108,7 +108,7 @@ async def opened(url: str, records_url: str, folder: Path, tenant: str) -> Async
     records, tenants = SqlRecords(engine), SqlTenants(engine)
     index = LocalIndex(folder / "index", "none_384", 384, 10.0)
     master = MasterKey.from_base64(base64.b64encode(os.urandom(32)).decode())
-    policies = PolicyCache(tenants, 60)
+    policies = PolicyCache(tenants)
     services = Services(
         sessions=RedisSessions(redis),
         idempotency=RedisIdempotency(redis),
