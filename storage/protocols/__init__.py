@@ -10,7 +10,18 @@ from storage.protocols.erasure import Erasure, ErasureStore, Receipt, StoreRepor
 from storage.protocols.index import Hit, SealedEntry, SealedQuery, VectorIndex, WalkPage
 from storage.protocols.keys import UserKey
 from storage.protocols.page import Page
-from storage.protocols.records import Change, Filters, Insert, Lookup, Plan, RecalledRow, RecordStore, Retracted, Update
+from storage.protocols.records import (
+    Change,
+    Filters,
+    Insert,
+    Lookup,
+    Plan,
+    RecalledRow,
+    Records,
+    RecordStore,
+    Retracted,
+    Update,
+)
 from storage.protocols.sessions import Claim, IdempotencyStore, ReplacedTurns, SessionStore
 from storage.protocols.tenants import (
     IndexVersion,

@@ -4,12 +4,13 @@ import secrets
 from collections.abc import Sequence
 from typing import Any
 
-from sqlalchemy import Connection, insert, select
+from sqlalchemy import Connection, insert
 
 from memory.errors import NotFound
-from memory.scope import Scope
+from memory.scope import Grant, Scope
 from storage.protocols import AuditEvent, Receipt
 from storage.records.base import OnDatabase, same_id
+from storage.records.receipts import RECEIPTS, to_receipt
 from storage.records.schema import audit, receipts
 
 
@@ -43,15 +44,15 @@ class Audit(OnDatabase):
             await self._database.write(lambda connection: append_audit(connection, scope, events))
 
     async def receipt(self, scope: Scope, receipt_id: str) -> Receipt:
-        """NotFound("receipt") where there is none of this tenant's (and user's, where the scope has one)."""
+        """NotFound("receipt") where there is none of this tenant's (and user's, where the scope has one). A scope without a user
+        sees every receipt of its tenant: Grant.ADMIN or Grant.SYSTEM."""
         r = receipts.c
-        query = select(
-            r.tenant_id, r.id, r.action, r.count.label("entries"), r.requested_at, r.records_at, r.completed_at
-        ).where(r.tenant_id == scope.tenant_id, r.id == receipt_id)
+        query = RECEIPTS.where(r.tenant_id == scope.tenant_id, r.id == receipt_id)
         if scope.user_id is not None:
             query = query.where(r.user_id == scope.user_id)
+        elif Grant.SYSTEM not in scope.grants:
+            scope.require(Grant.ADMIN)
         row = await self._database.read(lambda connection: connection.execute(query).first())
         if row is None or not same_id(row.id, receipt_id) or not same_id(row.tenant_id, scope.tenant_id):
             raise NotFound("receipt")
-        stores = {"records": row.records_at, "index": row.completed_at}
-        return Receipt(receipt_id, row.action, row.entries, row.requested_at, row.completed_at, stores)
+        return to_receipt(row)

@@ -15,6 +15,7 @@ from storage.protocols import AuditEvent, Receipt
 from storage.records.audit import append_audit
 from storage.records.base import OnDatabase, lock_user, owned, owner
 from storage.records.marks import mark_dirty
+from storage.records.receipts import deletion_reports
 from storage.records.rows import among, chunks, live
 from storage.records.schema import memories, memory_entities, memory_tokens, memory_turns, receipts, revisions
 
@@ -67,8 +68,8 @@ class Deletion(OnDatabase):
             )
             bury(connection, scope, gone, now, receipt_id)
             append_audit(connection, scope, [replace(audit, memory_ids=tuple(map(MemoryId, gone)))])
-            stores = {"records": now, "index": completed}
-            return Receipt(receipt_id, audit.action, len(gone), audit.at, completed, stores)
+            stores = deletion_reports(len(gone), now, completed)
+            return Receipt(receipt_id, audit.action, len(gone), audit.at, completed, stores, scope.user)
 
         return await self._database.write(work)
 

@@ -13,7 +13,7 @@ from memory.errors import InvalidInput
 from memory.ids import MemoryId, TenantId, UserId
 from memory.late import PER_BYTE
 from memory.scope import NO_TENANT, Grant, Scope, system_scope
-from storage.protocols import DirtyItem
+from storage.protocols import Backlog, DirtyItem
 from storage.records.base import OnDatabase, owned, owner
 from storage.records.rows import columns, live, to_memory
 from storage.records.schema import dirty, memories, memory_tokens, receipts
@@ -135,13 +135,14 @@ class DirtyQueue(OnDatabase):
 
         await self._database.write(work)
 
-    async def backlog(self, scope: Scope) -> int:
+    async def backlog(self, scope: Scope) -> Backlog:
         """Entries that wait, deletions to be verified included: of scope's tenant, or of all with system_scope()."""
         scope.require(Grant.SYSTEM)
-        query = select(func.count()).select_from(dirty)
+        query = select(func.count(), func.min(dirty.c.since)).select_from(dirty)
         if scope.tenant_id != NO_TENANT:
             query = query.where(dirty.c.tenant_id == scope.tenant_id)
-        return await self._database.read(lambda connection: int(connection.execute(query).scalar_one()))
+        entries, oldest = await self._database.read(lambda connection: tuple(connection.execute(query).one()))
+        return Backlog(entries, oldest)
 
     async def _scrubbed(self, item: DirtyItem) -> bool:
         """Whether the log was cut since the entry's content was taken out. One cut serves all that was deleted before it."""

@@ -173,5 +173,11 @@ def chunks(ids: Sequence[str]) -> list[list[str]]:
     return [unique[i : i + MAX_IN] for i in range(0, len(unique), MAX_IN)]
 
 
+def after_key(columns: tuple[Any, Any], key: tuple[str, str]) -> ColumnElement[bool]:
+    """Rows behind `key` in the order of two columns, so written that every planner here walks their index from there."""
+    first, second = columns
+    return and_(first >= key[0], or_(first > key[0], second > key[1]))
+
+
 def ids_where(condition: ColumnElement[bool]) -> Select[Any]:
     return select(memories.c.id).where(condition)

@@ -47,7 +47,9 @@ class SqlTenants(OnDatabase):
     async def apply(self, scope: Scope, tenant: TenantRecord, keys: Sequence[KeyRecord]) -> bool:
         """Upsert the tenant and exactly these keys, atomically. True where anything changed (the version goes up).
 
-        The version is the store's own: `tenant.version` is not looked at. A key id of another tenant is a Conflict.
+        The version is the store's own: `tenant.version` is not looked at. A key id of another tenant is a Conflict. A tenant that
+        is being erased stays as it is, suspended and without keys: False (a declaration that was not taken away must not keep a
+        deployment from starting).
         """
         scope.require(Grant.SYSTEM)
         wanted = {key.id: _key_row(tenant, key) for key in keys}
@@ -56,6 +58,8 @@ class SqlTenants(OnDatabase):
         def work(connection: Connection) -> bool:
             this = tenants.c.id == tenant.id
             row = connection.execute(select(tenants).where(this).with_for_update()).first()
+            if row is not None and row.erasing_at is not None:
+                return False
             if row is None:
                 connection.execute(insert(tenants).values(id=tenant.id, version=1, **values))
             held = connection.execute(select(tenant_keys).where(tenant_keys.c.tenant_id == tenant.id)).all()
@@ -92,7 +96,9 @@ def _replace_keys(connection: Connection, tenant_id: str, rows: Sequence[dict[st
 
 
 def _tenant(row: Any) -> TenantRecord:
-    return TenantRecord(TenantId(row.id), row.display_name, row.policy, row.version, row.suspended)
+    return TenantRecord(
+        TenantId(row.id), row.display_name, row.policy, row.version, row.suspended, row.erasing_at is not None
+    )
 
 
 def _key_row(tenant: TenantRecord, key: KeyRecord) -> dict[str, Any]:

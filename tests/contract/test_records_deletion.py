@@ -7,9 +7,9 @@ import pytest
 from sqlalchemy import func, select
 
 from memory.entry import Memory, Status
-from memory.errors import NotFound
+from memory.errors import Forbidden, NotFound
 from memory.ids import MemoryId, SessionId, TurnId, UserId
-from memory.scope import Scope
+from memory.scope import Grant, Scope
 from storage.protocols import Filters, Lookup, Plan, Retracted
 from storage.records import Database, SqlRecords
 from storage.records.schema import audit, memories, memory_entities, memory_tokens, memory_turns, revisions
@@ -116,7 +116,11 @@ async def test_a_receipt_is_complete_when_the_last_absence_is_verified(
     receipt = await records.delete(alice, None, event("delete_all"))
     assert receipt == await records.receipt(alice, receipt.id)
     assert (receipt.action, receipt.requested_at, receipt.completed_at) == ("delete_all", NOON, None)
-    assert receipt.stores["records"] is not None and receipt.stores["index"] is None
+    assert receipt.user_id == alice.user
+    records_, index = receipt.stores["records"], receipt.stores["index"]
+    assert (records_.before, records_.after, records_.at is not None) == (2, 0, True)
+    assert (index.before, index.after, index.at) == (2, None, None)
+    assert records_.method and index.method
 
     for item in await claim(records, alice):
         assert item.memory is None and item.phase == "apply"
@@ -127,15 +131,21 @@ async def test_a_receipt_is_complete_when_the_last_absence_is_verified(
     assert (await records.receipt(alice, receipt.id)).completed_at is None
     assert await records.finish_dirty(worker, second, "w", None)
     done = await records.receipt(alice, receipt.id)
-    assert done.completed_at is not None and done.stores["index"] == done.completed_at
+    assert done.completed_at is not None
+    assert (done.stores["index"].after, done.stores["index"].at) == (0, done.completed_at)
+    assert done.stores["records"] == records_
     assert await count(database, alice, memories) == 0
-    assert await records.backlog(worker) == 0
+    assert (await records.backlog(worker)).entries == 0
 
     bob = replace(alice, user_id=UserId("bob"))
     for scope, name in ((bob, receipt.id), (replace(alice, tenant_id=UserId("x")), receipt.id), (alice, "none")):
         with pytest.raises(NotFound):
             await records.receipt(scope, name)
-    assert (await records.receipt(Scope(alice.tenant_id), receipt.id)).count == 2
+    with pytest.raises(Forbidden):  # another's receipt takes the right to see it
+        await records.receipt(Scope(alice.tenant_id), receipt.id)
+    for grant in (Grant.ADMIN, Grant.SYSTEM):
+        everyone = Scope(alice.tenant_id, grants=frozenset({grant}))
+        assert (await records.receipt(everyone, receipt.id)).count == 2
 
 
 async def test_p28_an_id_used_again_finds_nothing_of_its_predecessor(

@@ -34,14 +34,14 @@ async def test_only_the_system_may(records: SqlRecords, alice: Scope) -> None:
 async def test_an_entry_is_claimed_with_its_present_state(records: SqlRecords, alice: Scope, worker: Scope) -> None:
     await store(records, alice, entry(alice, "m1"))
     await change(records, alice, "m1", content="Second wording.")
-    assert await records.backlog(worker) == 1  # one row an entry, however often it changed
+    assert (await records.backlog(worker)).entries == 1  # one row an entry, however often it changed
     (item,) = await claim(records, alice)
     assert item.memory == await records.get(alice, M1)
     assert item.scope == system_scope(alice.tenant_id, alice.user)
     assert (item.phase, item.attempts, item.token_model) == ("apply", 0, None)
     assert await records.finish_dirty(worker, item, "w", None)
     assert await claim(records, alice, now=later(999)) == []
-    assert await records.backlog(worker) == 0
+    assert (await records.backlog(worker)).entries == 0
 
 
 async def test_a_claim_of_all_tenants_and_of_one(records: SqlRecords, alice: Scope) -> None:
@@ -51,7 +51,7 @@ async def test_a_claim_of_all_tenants_and_of_one(records: SqlRecords, alice: Sco
     assert [i.memory_id for i in await claim(records, alice, "w", lease_s=0)] == ["m1"]
     everyone = await records.claim_dirty(system_scope(), "w", 1000, 30, later(1))
     assert {(i.scope.tenant_id, i.memory_id) for i in everyone} >= {(alice.tenant_id, "m1"), (other.tenant_id, "m2")}
-    assert await records.backlog(system_scope()) >= 2
+    assert (await records.backlog(system_scope())).entries >= 2
 
 
 async def test_a_lease_keeps_others_away_until_it_ends(records: SqlRecords, alice: Scope, worker: Scope) -> None:
@@ -95,7 +95,7 @@ async def test_a_finished_mark_is_never_made_again(records: SqlRecords, alice: S
     await change(records, alice, "m1", content="New.")
     (new,) = await claim(records, alice)
     assert not await records.finish_dirty(worker, old, "w", None)
-    assert await records.backlog(worker) == 1 and new.mark != old.mark
+    assert (await records.backlog(worker)).entries == 1 and new.mark != old.mark
 
 
 async def test_an_update_without_reindex_is_not_dirty(records: SqlRecords, alice: Scope, worker: Scope) -> None:
@@ -103,7 +103,7 @@ async def test_an_update_without_reindex_is_not_dirty(records: SqlRecords, alice
     await index_all(records, alice)
     plan = Plan((Update(replace(entry(alice, "m1"), hit_count=2), "confirmed", reindex=False),))
     await records.write(alice, Lookup(unindexed=0), lambda _: plan, [], 10)
-    assert await records.backlog(worker) == 0
+    assert (await records.backlog(worker)).entries == 0
 
 
 async def test_p37_what_failed_comes_back_for_ever(records: SqlRecords, alice: Scope, worker: Scope) -> None:
@@ -167,7 +167,7 @@ async def test_a_deletion_is_applied_then_verified_then_gone(records: SqlRecords
     (item,) = await claim(records, alice, now=later(121))
     assert item.phase == "verify"
     assert await records.finish_dirty(worker, item, "w", None)
-    assert await records.backlog(worker) == 0
+    assert (await records.backlog(worker)).entries == 0
 
 
 async def test_p26_a_deletion_beats_the_worker_that_is_indexing_it(

@@ -106,7 +106,7 @@ async def test_more_calls_than_the_bound_are_refused(path: Path) -> None:
     ("statement", "error"),
     [
         ("SELECT secret_text FROM nowhere", Unavailable),
-        ("INSERT INTO tenants VALUES ('secret_text', NULL, 'x', 1, 0)", Conflict),
+        ("INSERT INTO tenants (id, display_name, version) VALUES ('secret_text', NULL, 1)", Conflict),
     ],
 )
 async def test_the_servers_own_words_stay_with_the_server(
