@@ -1,4 +1,4 @@
-"""The `memory` application: every other route, and the Curator that keeps the index equal to SQL."""
+"""The `memory` application: every other route, and the workers that keep the index equal to SQL and carry out erasures."""
 
 import asyncio
 import os
@@ -62,33 +62,25 @@ class MemoryApi:
     health_check_period_s=5,
 )
 class CuratorDeployment:
-    """Runs one Curator in the background of its replica."""
+    """Runs the Curator, the Sweeper and the Eraser in the background of its replica."""
 
     async def __init__(self, stores: StoreSettings, settings: CuratorSettings, inference_app: str) -> None:
-        from deployments.curator import Curator
+        from deployments.curation.workers import Workers
         from deployments.inference_client import EmbedderHandle
         from deployments.replica import open_services
 
         self._resources = AsyncExitStack()
         services = await self._resources.enter_async_context(open_services(stores, EmbedderHandle(inference_app)))
-        self._curator = Curator(
-            f"{os.getpid()}-{uuid.uuid4().hex[:8]}",
-            services.records,
-            services.sessions,
-            services.index,
-            services.embedder,
-            settings,
-            services.clock,
-        )
-        self._task = asyncio.create_task(self._curator.run())
+        self._workers = Workers(f"{os.getpid()}-{uuid.uuid4().hex[:8]}", services, settings)
+        self._task = asyncio.create_task(self._workers.run())
 
     async def wake(self) -> None:
-        self._curator.wake()
+        self._workers.wake()
 
     def check_health(self) -> None:
         """A worker that ended is a worker to restart."""
         if self._task.done():
-            raise RuntimeError("the curator's loop has ended")
+            raise RuntimeError("the workers' loops have ended")
 
     async def __del__(self) -> None:
         self._task.cancel()

@@ -81,6 +81,11 @@ class CuratorSettings(_Settings):
     grace_s: float = Field(
         default=40.0, gt=0, le=7200, description="Longer than deadline + lease: when a delete is verified."
     )
+    sweep_s: float = Field(default=5.0, gt=0, le=3600, description="Rest between two steps of the sweeper.")
+    sweep_page: int = Field(default=500, ge=1, le=5000, description="Entries of each side that a step compares.")
+    sweep_rest_s: float = Field(
+        default=3600.0, gt=0, description="How long a tenant that was compared to its end is left alone."
+    )
 
 
 class MemoryArgs(_Settings):
