@@ -17,6 +17,7 @@ from deployments.tenancy import TenantFile, declare, read_tenant_files, secret_r
 from memory.errors import ConfigError
 from models.progress import Progress, silent
 from storage.keys import MasterKey
+from storage.receipts import ReceiptSigner
 from storage.records import SqlTenants, create_engine, migrate
 from storage.secrets import read_secret
 from storage.sessions.valkey_server import ensure_running
@@ -86,11 +87,17 @@ def read_secrets(settings: StoreSettings) -> tuple[MasterKey, Pepper, TokenKeys]
     return master, pepper, TokenKeys(keys, signing)
 
 
+def receipt_signer(settings: StoreSettings) -> ReceiptSigner:
+    """Whoever checks a receipt has this key's public half from `GET /v1/receipts/keys`."""
+    return ReceiptSigner.from_base64(_secret(settings, settings.secrets.receipt_key, "receipt.key", _random_key))
+
+
 def prepare_stores(settings: StoreSettings, progress: Progress = silent) -> None:
     """Everything but the model. Safe when several processes do it at once."""
     check_home(settings.home)
     (settings.home / "data").mkdir(exist_ok=True, mode=0o700)
     _, pepper, _ = read_secrets(settings)
+    receipt_signer(settings)
     progress("session server", 0.0)
     sessions_url(settings)
     progress("records", 0.4)

@@ -5,7 +5,7 @@ import contextlib
 from collections.abc import AsyncIterator
 
 from deployments.background import Background
-from deployments.bootstrap import check_home, read_secrets, records_url, sessions_url
+from deployments.bootstrap import check_home, read_secrets, receipt_signer, records_url, sessions_url
 from deployments.edge.authenticate import Authenticator
 from deployments.indexes import LiveIndexes
 from deployments.inference_client import EmbeddingModel, RerankerHandle
@@ -42,6 +42,7 @@ async def open_services(
     """Every store, what is polled of them, and the authenticator; all closed at the end. ConfigError where one is unfit."""
     check_home(settings.home)
     master, pepper, token_keys = await asyncio.to_thread(read_secrets, settings)
+    signer = await asyncio.to_thread(receipt_signer, settings)
     async with contextlib.AsyncExitStack() as stack:
         redis = SessionClient(await asyncio.to_thread(sessions_url, settings), deadline_s=settings.deadlines.sessions_s)
         stack.push_async_callback(redis.aclose)
@@ -68,6 +69,7 @@ async def open_services(
             rates=RequestRates(redis),
             deadlines=settings.deadlines,
             background=Background(),
+            receipts=signer,
             reranker=None if reranker_app is None else RerankerHandle(reranker_app),
             others=lambda: indexes.others,
             retired=lambda: indexes.retired,

@@ -12,6 +12,7 @@ from deployments.policies import PolicyCache
 from deployments.settings import Deadlines
 from storage.index.blind import BlindIndex
 from storage.protocols import IdempotencyStore, Records, SessionStore, TenantStore
+from storage.receipts import ReceiptSigner
 from storage.sessions.rates import RequestRates
 
 if TYPE_CHECKING:  # authenticate knows Services' parts, Services holds the authenticator
@@ -37,6 +38,7 @@ class Services:
     rates: RequestRates
     deadlines: Deadlines
     background: Background
+    receipts: ReceiptSigner
     reranker: RerankingModel | None = None
     clock: Clock = utc_now
     entropy: Callable[[int], bytes] = os.urandom

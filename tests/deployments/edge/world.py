@@ -32,6 +32,7 @@ from storage.index.keyring import KeyRing
 from storage.index.local import LocalIndex
 from storage.keys import MasterKey
 from storage.protocols import KeyRecord, TenantRecord
+from storage.receipts import ReceiptSigner
 from storage.records import SqlRecords, SqlTenants, create_engine
 from storage.sessions.client import SessionClient
 from storage.sessions.idempotency import RedisIdempotency
@@ -121,6 +122,7 @@ async def opened(url: str, records_url: str, folder: Path, tenant: str) -> Async
         rates=RequestRates(redis),
         deadlines=Deadlines(),
         background=Background(),
+        receipts=ReceiptSigner.from_base64(base64.b64encode(os.urandom(32)).decode()),
     )
     world = World(services, memory_app(), context_app(), tenant)
     world.memory.state.services = world.context.state.services = services
@@ -129,6 +131,6 @@ async def opened(url: str, records_url: str, folder: Path, tenant: str) -> Async
         yield world
     finally:
         await services.background.close()
-        index.close()
+        await index.aclose()
         await engine.dispose()
         await redis.aclose()
