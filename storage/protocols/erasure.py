@@ -54,9 +54,12 @@ class Erasure:
 class ErasureStore(Protocol):
     """The SQL side of erasures."""
 
-    async def erase_user(self, scope: Scope, audit: AuditEvent) -> Receipt:
+    async def erase_user(
+        self, scope: Scope, audit: AuditEvent, stores: Mapping[str, StoreReport] | None = None
+    ) -> Receipt:
         """In one transaction: the fence goes up (every later write for scope.user is a Conflict until the erasure is complete), his key
-        is destroyed, his entries become empty tombstones. Being erased already: that receipt again. NotFound("user")."""
+        is destroyed, his entries become empty tombstones. Being erased already: that receipt again. NotFound("user").
+        `stores`: what other stores were found to hold before, for the receipt."""
 
     async def erase_tenant(self, scope: Scope, audit: AuditEvent) -> Receipt:
         """The same for scope's tenant: suspended and fenced for good, every key of its users destroyed. Needs Grant.SYSTEM.

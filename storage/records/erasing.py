@@ -38,11 +38,14 @@ _u = users.c
 
 
 class Erasing(OnDatabase):
-    async def erase_user(self, scope: Scope, audit: AuditEvent) -> Receipt:
+    async def erase_user(
+        self, scope: Scope, audit: AuditEvent, stores: Mapping[str, StoreReport] | None = None
+    ) -> Receipt:
         """In one transaction: the fence goes up (every later write for scope.user is a Conflict until the erasure is complete), his key
         is destroyed, his entries become empty tombstones. Being erased already: that receipt again. NotFound("user").
 
         A user of whom no table here knows is not found: one that only the session tier knows has to be given a key first.
+        `stores`: what other stores were found to hold before, for the receipt.
         """
         now = self._now()
         _, user_id = owner(scope)
@@ -61,12 +64,13 @@ class Erasing(OnDatabase):
             gone = list(connection.scalars(select(m.id).where(live(scope)).order_by(m.id)))
             bury(connection, scope, gone, now, receipt_id=None)
             append_audit(connection, scope, [replace(audit, memory_ids=tuple(map(MemoryId, gone)))])
-            stores = {
+            reports = {
+                **(stores or {}),
                 _RECORDS: StoreReport(before - keys, None, _EMPTIED),
                 _KEYS: StoreReport(keys, 0, _DESTROYED, now),
             }
             refs = [row.ref] if row.ref is not None else []
-            return _order(connection, scope, audit, len(gone), refs, stores, now)
+            return _order(connection, scope, audit, len(gone), refs, reports, now)
 
         return await self._database.write(work)
 
