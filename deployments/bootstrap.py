@@ -9,6 +9,7 @@ import base64
 import os
 import secrets as random_secrets
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
 from deployments.edge.credentials import Pepper, TokenKeys
@@ -77,27 +78,36 @@ def _random_key() -> str:
     return base64.b64encode(random_secrets.token_bytes(32)).decode()
 
 
-def read_secrets(settings: StoreSettings) -> tuple[MasterKey, Pepper, TokenKeys]:
+@dataclass(frozen=True)
+class Secrets:
+    """Every secret, read."""
+
+    master: MasterKey
+    pepper: Pepper
+    token_keys: TokenKeys
+    receipts: ReceiptSigner
+
+
+def read_secrets(settings: StoreSettings) -> Secrets:
+    """ConfigError names the reference that cannot be read, or the setting whose secret is of the wrong shape."""
     given = settings.secrets
-    master = MasterKey.from_base64(_secret(settings, given.master_key, "master.key", _random_key))
-    pepper = Pepper(_secret(settings, given.pepper, "pepper.key", _random_key).encode())
     references: dict[str, str | None] = dict(given.token_keys) if given.token_keys else {"k1": None}
     signing = given.token_key_id or sorted(references)[-1]
-    keys = {kid: _secret(settings, reference, f"token-{kid}.key", _random_key) for kid, reference in references.items()}
-    return master, pepper, TokenKeys(keys, signing)
-
-
-def receipt_signer(settings: StoreSettings) -> ReceiptSigner:
-    """Whoever checks a receipt has this key's public half from `GET /v1/receipts/keys`."""
-    return ReceiptSigner.from_base64(_secret(settings, settings.secrets.receipt_key, "receipt.key", _random_key))
+    return Secrets(
+        MasterKey.from_base64(_secret(settings, given.master_key, "master.key", _random_key)),
+        Pepper(_secret(settings, given.pepper, "pepper.key", _random_key).encode()),
+        TokenKeys(
+            {kid: _secret(settings, one, f"token-{kid}.key", _random_key) for kid, one in references.items()}, signing
+        ),
+        ReceiptSigner.from_base64(_secret(settings, given.receipt_key, "receipt.key", _random_key)),
+    )
 
 
 def prepare_stores(settings: StoreSettings, progress: Progress = silent) -> None:
     """Everything but the model. Safe when several processes do it at once."""
     check_home(settings.home)
     (settings.home / "data").mkdir(exist_ok=True, mode=0o700)
-    _, pepper, _ = read_secrets(settings)
-    receipt_signer(settings)
+    pepper = read_secrets(settings).pepper
     progress("session server", 0.0)
     sessions_url(settings)
     progress("records", 0.4)

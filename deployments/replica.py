@@ -5,7 +5,6 @@ import contextlib
 from collections.abc import AsyncIterator
 
 from deployments.background import Background
-from deployments.bootstrap import check_home, read_secrets, receipt_signer, records_url, sessions_url
 from deployments.edge.authenticate import Authenticator
 from deployments.indexes import LiveIndexes
 from deployments.inference_client import EmbeddingModel, RerankerHandle
@@ -13,12 +12,9 @@ from deployments.policies import PolicyCache
 from deployments.polling import poll
 from deployments.services import Services, utc_now
 from deployments.settings import StoreSettings
+from deployments.stores import open_stores
 from deployments.versions import begin, catch_up
 from memory.encoding import ModelCard
-from storage.index.blind import KeyRing
-from storage.records import SqlRecords, SqlTenants, check_schema, create_engine
-from storage.records.versions import SqlVersions
-from storage.sessions.client import SessionClient
 from storage.sessions.idempotency import RedisIdempotency
 from storage.sessions.rates import RequestRates
 from storage.sessions.redis_store import RedisSessions
@@ -40,36 +36,29 @@ async def open_services(
     settings: StoreSettings, embedder: EmbeddingModel, reranker_app: str | None = None
 ) -> AsyncIterator[Services]:
     """Every store, what is polled of them, and the authenticator; all closed at the end. ConfigError where one is unfit."""
-    check_home(settings.home)
-    master, pepper, token_keys = await asyncio.to_thread(read_secrets, settings)
-    signer = await asyncio.to_thread(receipt_signer, settings)
     async with contextlib.AsyncExitStack() as stack:
-        redis = SessionClient(await asyncio.to_thread(sessions_url, settings), deadline_s=settings.deadlines.sessions_s)
-        stack.push_async_callback(redis.aclose)
-        engine = create_engine(records_url(settings), settings.deadlines.records_s)
-        stack.push_async_callback(engine.dispose)
-        await check_schema(engine)
+        stores = await stack.enter_async_context(open_stores(settings))
         card = await wait_for_model(embedder)
-        records, tenants, versions = SqlRecords(engine), SqlTenants(engine), SqlVersions(engine)
-        switched = await begin(
-            versions, records, tenants, card, utc_now()
-        )  # P18: stops here, not at the first question
-        indexes = await LiveIndexes.open(settings, versions, KeyRing(records, master), card.key, card.dimension)
+        # P18: another model stops here, not at the first question
+        switched = await begin(stores.versions, stores.records, stores.tenants, card, utc_now())
+        indexes = await LiveIndexes.open(settings, stores.versions, stores.keys, card.key, card.dimension)
         stack.push_async_callback(indexes.aclose)
-        policies = PolicyCache(tenants)
+        policies = PolicyCache(stores.tenants)
         services = Services(
-            sessions=RedisSessions(redis),
-            idempotency=RedisIdempotency(redis),
-            records=records,
-            tenants=tenants,
+            sessions=RedisSessions(stores.redis),
+            idempotency=RedisIdempotency(stores.redis),
+            records=stores.records,
+            tenants=stores.tenants,
             index=indexes.active,
             embedder=embedder,
             policies=policies,
-            authenticator=Authenticator(tenants, policies, token_keys, pepper, utc_now),
-            rates=RequestRates(redis),
+            authenticator=Authenticator(
+                stores.tenants, policies, stores.secrets.token_keys, stores.secrets.pepper, utc_now
+            ),
+            rates=RequestRates(stores.redis),
+            receipts=stores.secrets.receipts,
             deadlines=settings.deadlines,
             background=Background(),
-            receipts=signer,
             reranker=None if reranker_app is None else RerankerHandle(reranker_app),
             others=lambda: indexes.others,
             retired=lambda: indexes.retired,

@@ -30,7 +30,7 @@ def apply(config: Path, folder: Path | None, console: Console) -> int:
     (stores.home / "data").mkdir(exist_ok=True, mode=0o700)
     tenants = read_tenant_files(_folder(stores, folder))
     migrate(records_url(stores))
-    changed = asyncio.run(declare_all(records_url(stores), tenants, stores.home, read_secrets(stores)[1]))
+    changed = asyncio.run(declare_all(records_url(stores), tenants, stores.home, read_secrets(stores).pepper))
     for tenant_id, differs in changed.items():
         console.print(f"{tenant_id}: {'[green]applied[/green]' if differs else 'unchanged'}")
     return 0

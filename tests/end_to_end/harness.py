@@ -38,8 +38,7 @@ class Strata:
             name="main", secret=f"file:secrets/{name}.key", generate=True, grants=grants or frozenset({Grant.MEMORY})
         )
         file = TenantFile(id=name, policy=policy or Policy(), keys=(key,))
-        _, pepper, _ = read_secrets(self.settings)
-        await declare(self.services.tenants, file, self.settings.home, pepper)
+        await declare(self.services.tenants, file, self.settings.home, read_secrets(self.settings).pepper)
         await self.services.policies.refresh()
         return Tenant(self, name, key_text(key, self.settings.home))
 
