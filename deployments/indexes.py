@@ -1,6 +1,10 @@
 """The indexes that a replica holds: the one of its own model, which it answers from, and those of other models that are being
 built, or are not dropped yet: what is deleted must go from these too."""
 
+import asyncio
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Protocol
 
 from deployments.placements import Placements
@@ -16,15 +20,42 @@ class IndexStore(VersionStore, PlacementStore, Protocol):
     """What the records know of indexes."""
 
 
-async def open_index(settings: StoreSettings, model_key: str, dimension: int, placements: Placements) -> VectorIndex:
-    """The index of one model, open and compared with what this release expects. ConfigError, Unavailable or DeadlineExceeded."""
-    index = LocalIndex(settings.home / "index" / model_key, model_key, dimension, settings.deadlines.index_s)
+@dataclass(frozen=True)
+class OpenIndex:
+    """The index of one model, as this process has it open."""
+
+    model_key: str
+    index: BlindIndex
+    placements: Placements
+
+
+async def open_index(
+    settings: StoreSettings, store: IndexStore, keys: KeyRing, model_key: str, dimension: int
+) -> OpenIndex:
+    """Compared with what this release expects. ConfigError, Unavailable or DeadlineExceeded. Close `index`."""
+    placements = Placements(store, model_key)
+    await placements.refresh()
+    backend = await _backend(settings, model_key, dimension, placements)
     try:
-        await index.check()
+        await backend.check()
     except BaseException:
-        await index.aclose()
+        await backend.aclose()
         raise
-    return index
+    return OpenIndex(model_key, BlindIndex(backend, keys), placements)
+
+
+async def _backend(settings: StoreSettings, model_key: str, dimension: int, placements: Placements) -> VectorIndex:
+    return LocalIndex(_folder(settings, model_key), model_key, dimension, settings.deadlines.index_s)
+
+
+def _folder(settings: StoreSettings, model_key: str) -> Path:
+    return settings.home / "index" / model_key
+
+
+async def remove_index(settings: StoreSettings, opened: OpenIndex) -> None:
+    """What is left of a dropped version's index once its tenants are gone: its folder, or its collections."""
+    if settings.index == "local":
+        await asyncio.to_thread(shutil.rmtree, _folder(settings, opened.model_key), ignore_errors=True)
 
 
 class LiveIndexes:
@@ -33,8 +64,7 @@ class LiveIndexes:
     def __init__(self, settings: StoreSettings, store: IndexStore, keys: KeyRing, model_key: str) -> None:
         self.model_key = model_key
         self._settings, self._store, self._keys = settings, store, keys
-        self._indexes: dict[str, BlindIndex] = {}
-        self._placements: dict[str, Placements] = {}
+        self._opened: dict[str, OpenIndex] = {}
         self._unopened: set[str] = set()
         self._retired = False
 
@@ -54,14 +84,14 @@ class LiveIndexes:
 
     @property
     def active(self) -> BlindIndex:
-        return self._indexes[self.model_key]
+        return self._opened[self.model_key].index
 
     @property
     def others(self) -> tuple[BlindIndex, ...]:
         """As of the last refresh. Unavailable while one of them could not be opened: a deletion that missed it would not be one."""
         if self._unopened:
             raise Unavailable("index")
-        return tuple(index for key, index in self._indexes.items() if key != self.model_key)
+        return tuple(opened.index for key, opened in self._opened.items() if key != self.model_key)
 
     @property
     def retired(self) -> bool:
@@ -73,23 +103,18 @@ class LiveIndexes:
         listed = {version.model_key: version for version in await self._store.versions(system_scope())}
         own = listed.get(self.model_key)
         self._retired = own is not None and own.state is VersionState.RETIRED
-        for gone in self._indexes.keys() - listed.keys() - {self.model_key}:
-            del self._placements[gone]
-            await self._indexes.pop(gone).aclose()
-        self._unopened = listed.keys() - self._indexes.keys()
-        for placements in self._placements.values():
-            await placements.refresh()
+        for gone in self._opened.keys() - listed.keys() - {self.model_key}:
+            await self._opened.pop(gone).index.aclose()
+        self._unopened = listed.keys() - self._opened.keys()
+        for opened in self._opened.values():
+            await opened.placements.refresh()
         for model_key in sorted(self._unopened):
             await self._add(model_key, listed[model_key].dimension)
             self._unopened.discard(model_key)
 
     async def _add(self, model_key: str, dimension: int) -> None:
-        placements = Placements(self._store, model_key)
-        await placements.refresh()
-        index = await open_index(self._settings, model_key, dimension, placements)
-        self._indexes[model_key] = BlindIndex(index, self._keys)
-        self._placements[model_key] = placements
+        self._opened[model_key] = await open_index(self._settings, self._store, self._keys, model_key, dimension)
 
     async def aclose(self) -> None:
-        for index in self._indexes.values():
-            await index.aclose()
+        for opened in self._opened.values():
+            await opened.index.aclose()

@@ -40,6 +40,13 @@ class Window(StrEnum):
     IMPORTANCE = "importance"
 
 
+class Isolation(StrEnum):
+    """Where a tenant's entries lie in a shared index (Weaviate): in a shard of its own, or in a collection of its own."""
+
+    SHARD = "shard"
+    COLLECTION = "collection"
+
+
 class GatePolicy(_Knobs):
     kinds: frozenset[Kind] = Field(default=frozenset(Kind), description="Kinds that may be stored at all.")
     max_entry_chars: int = Field(default=500, ge=20, le=4000, description="Longer sentences are no atomic entries.")
@@ -132,6 +139,10 @@ class Policy(_Knobs):
     session: SessionPolicy = SessionPolicy()
     quotas: Quotas = Quotas()
     languages: tuple[str, ...] = ("zh", "en")
+    isolation: Isolation = Field(
+        default=Isolation.SHARD,
+        description="Of a new tenant. One that has entries is moved by `strata tenants move`. The local index knows no difference.",
+    )
 
     @model_validator(mode="after")
     def _reserve_fits(self) -> "Policy":

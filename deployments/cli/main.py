@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from memory.errors import ConfigError
+from memory.errors import ConfigError, StrataError
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, help="Strata: the memory of other people's assistants.")
 tenants = typer.Typer(no_args_is_help=True, help="Tenants are declared by files (configs/tenants/*.yaml).")
@@ -66,6 +66,26 @@ def chat(url: Url = LOCAL_URL, key: Key = None, user: Annotated[str, typer.Optio
     raise typer.Exit(talk(url, key, user, console))
 
 
+@app.command()
+def reindex(
+    config: ConfigFile = LOCAL,
+    model: Annotated[str | None, typer.Option(help="The model to embed with; the configured one by default.")] = None,
+    drop: Annotated[str | None, typer.Option(metavar="VERSION", help="Drop a version that is not in use.")] = None,
+) -> None:
+    """Embed every entry anew with another model while Strata goes on answering; resumable."""
+    from deployments.cli import reindex as command
+
+    raise typer.Exit(command.run(config, model, console) if drop is None else command.drop(config, drop, console))
+
+
+@app.command()
+def versions(config: ConfigFile = LOCAL) -> None:
+    """Which embedding models there are indexes of."""
+    from deployments.cli.reindex import show
+
+    raise typer.Exit(show(config, console))
+
+
 @tenants.command("apply")
 def tenants_apply(config: ConfigFile = LOCAL, folder: Annotated[Path | None, typer.Option("--dir")] = None) -> None:
     """Make the store equal to the files."""
@@ -93,6 +113,7 @@ def tenants_key(tenant: str, config: ConfigFile = LOCAL, name: Annotated[str | N
 def main() -> None:
     try:
         app()
-    except ConfigError as error:
-        Console(stderr=True).print(f"[red]strata:[/red] {error}", highlight=False, soft_wrap=True)
+    except StrataError as error:
+        said = str(error) if isinstance(error, ConfigError) else error.detail
+        Console(stderr=True).print(f"[red]strata:[/red] {said}", highlight=False, soft_wrap=True)
         sys.exit(1)
