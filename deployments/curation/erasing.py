@@ -15,6 +15,7 @@ from random import Random
 import structlog
 
 from deployments.curation.metrics import ERASURES
+from deployments.flows.erasing import SESSIONS
 from deployments.services import Services
 from deployments.settings import CuratorSettings
 from memory.errors import DeadlineExceeded, StrataError
@@ -30,7 +31,6 @@ ROWS = 500
 FIRST_RETRY_S = 1.0
 LAST_RETRY_S = 60.0
 
-SESSIONS = "sessions, turns and state deleted; no session opened until the erasure is complete"
 ANSWERS = "claims of Idempotency-Keys deleted with the answers that they kept"
 RECORDS = "content, history, names and token vectors deleted in one transaction; the key of the index destroyed"
 INDEX = "removed by id and by reference from every version and copy; bytes kept until compaction are sealed under a key that is gone"
@@ -90,14 +90,15 @@ class Eraser:
         for store in self._stores(erasure):
             known = erasure.stores.get(store.name)
             before = max(await store.count(), known.before if known is not None else 0)
-            reports[store.name] = StoreReport(before, None, store.method, self._svc.clock())
+            reports[store.name] = StoreReport(before, None, store.method if known is None else known.method)
         await self._advance(erasure, reports, self._svc.clock())
 
     async def _clear(self, erasure: Erasure) -> None:
-        first = any(report.after != 0 for report in erasure.stores.values())
+        stores = self._stores(erasure)
+        first = any(store.name not in erasure.stores or erasure.stores[store.name].after != 0 for store in stores)
         reports: dict[str, StoreReport] = {}
         found = left = 0
-        for store in self._stores(erasure):
+        for store in stores:
             cleared = await store.clear()
             after = await store.count()
             known = erasure.stores.get(store.name, StoreReport(0, None, store.method))

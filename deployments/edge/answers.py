@@ -1,6 +1,6 @@
 """Domain types as JSON. Times are RFC 3339: in the user's time zone where one is known, else in UTC."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict
 from datetime import datetime, tzinfo
 from typing import Any
@@ -15,6 +15,7 @@ from memory.recall import Recalled
 from memory.turns import Session, TaskState, Turn
 from memory.verdict import Verdict
 from storage.protocols import Page, Receipt, Retracted
+from storage.receipts import ReceiptSigner
 
 Json = dict[str, Any]
 
@@ -150,15 +151,22 @@ def revision_json(revision: Revision, zone: tzinfo) -> Json:
     return {**asdict(revision), "at": shown(revision.at, zone)}
 
 
-def receipt_json(receipt: Receipt, zone: tzinfo) -> Json:
-    return {
+def receipt_json(receipt: Receipt, zone: tzinfo, signer: ReceiptSigner) -> Json:
+    """Signed when it is complete: what is still pending proves nothing."""
+    document: Json = {
         "id": receipt.id,
         "action": receipt.action,
+        "user_id": receipt.user_id,
         "count": receipt.count,
         "requested_at": shown(receipt.requested_at, zone),
         "completed_at": shown(receipt.completed_at, zone),
-        "stores": _plain(receipt.stores, zone),
+        "stores": {
+            name: {"before": one.before, "after": one.after, "method": one.method, "at": shown(one.at, zone)}
+            for name, one in sorted(receipt.stores.items())
+        },
     }
+    signature = None if receipt.completed_at is None else signer.sign(document)
+    return {**document, "signature": signature}
 
 
 def recalled_json(one: Recalled, zone: tzinfo, explain: bool) -> Json:
@@ -167,7 +175,3 @@ def recalled_json(one: Recalled, zone: tzinfo, explain: bool) -> Json:
     if explain:
         document["explain"] = {name: round(float(value), 4) for name, value in one.parts.items()}
     return document
-
-
-def _plain(stores: Mapping[str, Any], zone: tzinfo) -> Json:
-    return {name: shown(done, zone) if isinstance(done, datetime) else done for name, done in stores.items()}

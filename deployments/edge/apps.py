@@ -7,7 +7,7 @@ from fastapi import APIRouter, FastAPI
 from deployments.edge import problems
 from deployments.edge.middleware import Edge
 from deployments.edge.openapi import described
-from deployments.edge.routers import context, health, memories, sessions, state, turns
+from deployments.edge.routers import context, erasing, health, memories, sessions, state, turns
 
 VERSION = "0.1.0"
 DESCRIPTION = "The memory of other people's assistants: what the model needs to know now, within a token budget."
@@ -16,9 +16,8 @@ DEFAULT_TIMEOUT_S = 15.0
 
 def memory_app(timeout_s: float = DEFAULT_TIMEOUT_S, *, names_request: bool = True) -> FastAPI:
     """Every call but the context call. `timeout_s` bounds each request."""
-    app = _app(
-        [sessions.router, turns.router, state.router, memories.router, health.router], timeout_s, "", names_request
-    )
+    routers = [sessions, turns, state, memories, erasing, health]
+    app = _app([each.router for each in routers], timeout_s, "", names_request)
     # One document for the whole interface, served where `/` is.
     everything = [*app.routes, *context.router.routes]
     app.openapi = lambda: described(app, everything)  # type: ignore[method-assign]

@@ -217,13 +217,15 @@ def services_of(request: Request) -> Any:
 
 @dataclass(frozen=True)
 class Guard:
-    """What a route demands: a credential that carries `grant`, with `key_only` a tenant key. As a dependency it answers the Caller.
+    """What a route demands: a credential that carries `grant`, or the one that may stand `instead` of it; with `key_only` a tenant key.
+    As a dependency it answers the Caller.
 
     The route runs it before anything of the body is read; the dependency then finds the caller in the request's facts.
     """
 
     grant: Grant
     key_only: bool = False
+    instead: Grant | None = None
 
     async def __call__(self, request: Request) -> Caller:
         facts = facts_of(request.scope)
@@ -237,7 +239,8 @@ class Guard:
         facts.tenant_id = caller.scope.tenant_id
         if self.key_only and caller.by_session:
             raise KeyRequired("key")
-        caller.scope.require(self.grant)
+        if self.instead not in caller.scope.grants:
+            caller.scope.require(self.grant)
         await _count(services, caller)
         facts.caller = caller
         return caller

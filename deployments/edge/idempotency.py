@@ -86,7 +86,8 @@ Work = Callable[[Ids], Awaitable[Any]]
 
 
 async def perform(request: Request, services: Any, caller: Caller, work: Work, status: int = 200) -> Outcome:
-    """Runs `work` once, or answers again what it answered. `caller` must be narrowed to its user: keys are the user's own.
+    """Runs `work` once, or answers again what it answered. Keys are the user's own where `caller` is narrowed to one, else the
+    tenant's.
 
     Raises what `work` raises; then nothing is kept, and the key may be used again.
     """
@@ -100,7 +101,7 @@ async def perform(request: Request, services: Any, caller: Caller, work: Work, s
     claim = await services.idempotency.claim(scope, key, digest, lease_s)
     if claim.state == "done":
         return Outcome(claim.status, claim.body, replayed=True)
-    ids = Ids(now, services.entropy, (scope.tenant_id, scope.user, key, digest))
+    ids = Ids(now, services.entropy, (scope.tenant_id, scope.user_id or "", key, digest))
 
     async def once() -> bytes:
         try:

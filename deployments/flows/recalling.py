@@ -13,7 +13,7 @@ from deployments.edge.authenticate import Caller
 from deployments.services import Services
 from memory.calibration import weights_for
 from memory.encoding import EncodedQuery
-from memory.errors import StrataError
+from memory.errors import NotFound, StrataError
 from memory.ids import MemoryId
 from memory.late import unpack
 from memory.recall import Found, Question, Recalled
@@ -78,6 +78,8 @@ async def recall(
             caller.scope, vector, terms(question), policy.vector_candidates, policy.keyword_candidates
         )
         hits = {hit.id: hit for hit in found}
+    except NotFound:  # the user is being erased: nothing of his is there any more
+        return NOTHING
     except StrataError:
         degraded.append("index")
     try:

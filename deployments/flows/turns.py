@@ -8,7 +8,7 @@ from deployments.edge.authenticate import Caller
 from deployments.edge.requests import Appended, TurnChange
 from deployments.flows.remembering import Proposal, rejected, remember
 from deployments.services import Services
-from memory.errors import DeadlineExceeded, NotFound, Overloaded, Unavailable
+from memory.errors import DeadlineExceeded, NotFound, Overloaded, StrataError, Unavailable
 from memory.gate import judge
 from memory.ids import MemoryId, TurnId, derived_id
 from memory.left_context import context_turns
@@ -19,6 +19,8 @@ from storage.protocols import AuditEvent, Page, Retracted
 
 BEFORE = 12
 """How many turns before the new ones are read: enough for an entry's left context."""
+QUOTED = 50
+"""The user's most important and newest entries: what a prompt of his session may have quoted."""
 
 
 async def append_turns(svc: Services, caller: Caller, turns: Sequence[NewTurn], mode: MemoryMode) -> Appended:
@@ -49,9 +51,10 @@ async def learn(
     if mode is not MemoryMode.ON:
         return (), ()
     judged = [(turn, judge(turn, policy=caller.policy.gate)) for turn in turns]
-    if not any(judgement.accepted for _, judgements in judged for judgement in judgements):
+    if not _anything(judged):
         return tuple(rejected(one) for _, judgements in judged for one in judgements), ()
     transcript = await svc.sessions.load(caller.scope, BEFORE + len(turns))
+    judged = await _against_what_was_said(svc, caller, turns, transcript.turns)
     whose = (caller.scope.tenant_id, caller.scope.user, caller.scope.session)
     proposals: list[Proposal] = []
     for turn, judgements in judged:
@@ -73,6 +76,27 @@ async def learn(
     except Overloaded:
         return tuple(_not_kept(one, "over_quota") for _, ones in judged for one in ones), ()
     return outcome.verdicts, outcome.degraded
+
+
+async def _against_what_was_said(
+    svc: Services, caller: Caller, turns: Sequence[Turn], transcript: Sequence[Turn]
+) -> list[tuple[Turn, tuple[Judgement, ...]]]:
+    """Judged once more, where something may be kept: what only repeats the assistant's last words (P3), or an entry as a prompt
+    quotes it (P1), is not learnt again. Without the records only the former is known; then nothing is written either."""
+    try:
+        recalled = [memory.content for memory in await svc.records.recent(caller.scope, QUOTED)]
+    except StrataError:
+        recalled = []
+    judged = []
+    for turn in turns:
+        words = [before.content for before in transcript if before.seq < turn.seq and before.role is Role.ASSISTANT]
+        previous = words[-1] if words else None
+        judged.append((turn, judge(turn, policy=caller.policy.gate, recalled=recalled, previous_assistant=previous)))
+    return judged
+
+
+def _anything(judged: Sequence[tuple[Turn, tuple[Judgement, ...]]]) -> bool:
+    return any(judgement.accepted for _, judgements in judged for judgement in judgements)
 
 
 def _not_kept(judgement: Judgement, reason: str) -> Verdict:

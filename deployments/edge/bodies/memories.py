@@ -245,15 +245,6 @@ class HistoryAnswer(Answer):
     next_cursor: None
 
 
-class ReceiptAnswer(Answer):
-    id: str
-    action: str
-    count: int
-    requested_at: datetime
-    completed_at: datetime | None
-    stores: dict[str, Any]
-
-
 class FoundAnswer(MemoryAnswer):
     score: float
     probability: float = Field(description="Calibrated, of being relevant to the query.")

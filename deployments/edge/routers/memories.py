@@ -24,13 +24,13 @@ from deployments.edge.bodies.memories import (
     MemoryAnswer,
     MemoryPage,
     PatchMemory,
-    ReceiptAnswer,
     SearchAnswer,
     SearchBody,
     UserQuery,
     WrittenMemories,
     entries_of,
 )
+from deployments.edge.bodies.receipts import ReceiptAnswer
 from deployments.edge.idempotency import Ids, perform
 from deployments.edge.routers.parameters import Member, MemoryInPath, Svc
 from deployments.edge.routes import StrictRoute
@@ -74,7 +74,7 @@ async def delete_all(request: Request, caller: Member, svc: Svc, body: DeleteAll
     caller = caller.for_user(body.user_id)
 
     async def work(_: Ids) -> Any:
-        return receipt_json(await flows.delete(svc, caller, None), zone_for(caller))
+        return receipt_json(await flows.delete(svc, caller, None), zone_for(caller), svc.receipts)
 
     return (await perform(request, svc, caller, work, 202)).response()
 
@@ -126,6 +126,6 @@ async def delete_one(request: Request, caller: Member, svc: Svc, memory_id: Memo
     caller = caller.for_user(query.user_id)
 
     async def work(_: Ids) -> Any:
-        return receipt_json(await flows.delete(svc, caller, [memory_id]), zone_for(caller))
+        return receipt_json(await flows.delete(svc, caller, [memory_id]), zone_for(caller), svc.receipts)
 
     return (await perform(request, svc, caller, work, 202)).response()

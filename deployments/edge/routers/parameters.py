@@ -5,7 +5,7 @@ from typing import Annotated, Any
 from fastapi import Depends, Path, Request
 
 from deployments.edge.authenticate import Caller, caller_with, services_of, session_caller
-from memory.ids import MemoryId, SessionId, TurnId, checked_id
+from memory.ids import MemoryId, SessionId, TurnId, UserId, checked_id
 from memory.scope import Grant
 
 Member = Annotated[Caller, Depends(caller_with(Grant.MEMORY))]
@@ -36,8 +36,18 @@ async def _memory_id(memory_id: Annotated[str, Path(json_schema_extra=_ID_SCHEMA
     return MemoryId(checked_id(memory_id, "memory_id"))
 
 
+async def _user_id(user_id: Annotated[str, Path(json_schema_extra=_ID_SCHEMA)]) -> UserId:
+    return UserId(checked_id(user_id, "user_id"))
+
+
+async def _receipt_id(receipt_id: Annotated[str, Path(json_schema_extra=_ID_SCHEMA)]) -> str:
+    return checked_id(receipt_id, "receipt_id")
+
+
 TurnInPath = Annotated[TurnId, Depends(_turn_id)]
 MemoryInPath = Annotated[MemoryId, Depends(_memory_id)]
+UserInPath = Annotated[UserId, Depends(_user_id)]
+ReceiptInPath = Annotated[str, Depends(_receipt_id)]
 
 
 async def _in_session(caller: Member, services: Svc, session_id: Annotated[SessionId, Depends(_session_id)]) -> Caller:
@@ -47,4 +57,14 @@ async def _in_session(caller: Member, services: Svc, session_id: Annotated[Sessi
 
 InSession = Annotated[Caller, Depends(_in_session)]
 
-__all__ = ["InSession", "KeyHolder", "Member", "MemoryInPath", "Request", "Svc", "TurnInPath"]
+__all__ = [
+    "InSession",
+    "KeyHolder",
+    "Member",
+    "MemoryInPath",
+    "ReceiptInPath",
+    "Request",
+    "Svc",
+    "TurnInPath",
+    "UserInPath",
+]

@@ -4,6 +4,7 @@ from datetime import datetime
 
 from deployments.edge.bodies import context as context_bodies
 from deployments.edge.bodies import memories as memory_bodies
+from deployments.edge.bodies import receipts as receipt_bodies
 from deployments.edge.bodies import sessions as session_bodies
 from memory.scope import Grant
 
@@ -165,7 +166,7 @@ async def test_memories_from_write_to_deletion(world):
     history = checked(await world.call("GET", path + "/history", token), memory_bodies.HistoryAnswer)
     assert [each["version"] for each in history["items"]] == [1, 2]
 
-    receipt = checked(await world.call("DELETE", path, token), memory_bodies.ReceiptAnswer, 202)
+    receipt = checked(await world.call("DELETE", path, token), receipt_bodies.ReceiptAnswer, 202)
     assert receipt["count"] == 1
     for answer in (await world.call("GET", path, token), await world.call("GET", path + "?user_id=alice")):
         assert answer.status_code == 404
@@ -185,7 +186,7 @@ async def test_import_and_delete_all(world):
     ]
     await world.call("POST", "/v1/memories", key, json={**body, "user_id": "bob"})
     gone = await world.call("DELETE", "/v1/memories", key, json={"confirm": "all", "user_id": "alice"})
-    assert checked(gone, memory_bodies.ReceiptAnswer, 202)["count"] == 2
+    assert checked(gone, receipt_bodies.ReceiptAnswer, 202)["count"] == 2
     left = {
         user: (await world.call("GET", f"/v1/memories?user_id={user}", key)).json()["items"]
         for user in ("alice", "bob")

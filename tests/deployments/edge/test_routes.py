@@ -11,6 +11,8 @@ from memory.scope import Grant
 OPEN = None
 MEMBER = Guard(Grant.MEMORY)
 KEY = Guard(Grant.MEMORY, key_only=True)
+ADMIN_KEY = Guard(Grant.ADMIN, key_only=True)
+MEMBER_OR_ADMIN = Guard(Grant.MEMORY, instead=Grant.ADMIN)
 
 DEMANDS = {
     "POST /v1/sessions": KEY,
@@ -34,6 +36,9 @@ DEMANDS = {
     "PATCH /v1/memories/{memory_id}": MEMBER,
     "DELETE /v1/memories/{memory_id}": MEMBER,
     "GET /v1/memories/{memory_id}/history": MEMBER,
+    "DELETE /v1/users/{user_id}": ADMIN_KEY,
+    "GET /v1/receipts/{receipt_id}": MEMBER_OR_ADMIN,
+    "GET /v1/receipts/keys": OPEN,
     "GET /healthz": OPEN,
     "GET /readyz": OPEN,
     "GET /metrics": OPEN,
