@@ -16,7 +16,7 @@ from memory.scope import NO_TENANT, Grant, Scope, system_scope
 from storage.protocols import Backlog, DirtyItem
 from storage.records.base import OnDatabase, owned, owner
 from storage.records.rows import columns, live, to_memory
-from storage.records.schema import dirty, memories, memory_tokens, receipts
+from storage.records.schema import dirty, memories, memory_tokens, receipts, tenants
 
 _CANDIDATES = 4
 """How many times more rows than asked for are looked at: some are locked by other workers in this very moment."""
@@ -30,7 +30,8 @@ class DirtyQueue(OnDatabase):
     ) -> list[DirtyItem]:
         """Up to `limit` entries that are due and nobody's, held by `worker` until now + lease_s. With system_scope() of any tenant,
         else of scope's alone. Users take turns, and what has failed comes after what has not: neither one user's import nor
-        a poisonous entry holds up the others (P12, P39)."""
+        a poisonous entry holds up the others (P12, P39). Those of a tenant that is being erased are nobody's: its index goes
+        whole, its rows go by `erase_rows`."""
         scope.require(Grant.SYSTEM)
         free = and_(dirty.c.due_at <= now, or_(dirty.c.lease_until.is_(None), dirty.c.lease_until <= now))
         if scope.tenant_id != NO_TENANT:
@@ -168,7 +169,12 @@ def _row(item: DirtyItem) -> tuple[ColumnElement[bool], ...]:
 def _lock_due(connection: Connection, free: ColumnElement[bool], limit: int) -> Sequence[Any]:
     d = dirty.c
     turn = func.row_number().over(partition_by=(d.tenant_id, d.user_id), order_by=(d.attempts, d.due_at, d.memory_id))
-    due = select(d.tenant_id, d.memory_id, d.attempts, d.due_at, turn.label("turn")).where(free).subquery("due")
+    fenced = select(tenants.c.id).where(tenants.c.erasing_at.is_not(None))
+    due = (
+        select(d.tenant_id, d.memory_id, d.attempts, d.due_at, turn.label("turn"))
+        .where(free, d.tenant_id.not_in(fenced))
+        .subquery("due")
+    )
     candidates = (
         select(due.c.tenant_id, due.c.memory_id)
         .order_by(due.c.turn, due.c.attempts, due.c.due_at, due.c.memory_id)

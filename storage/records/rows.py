@@ -10,7 +10,7 @@ from memory.scope import Scope
 from storage.protocols import Filters
 from storage.records.base import owned, owner
 from storage.records.schema import memories, memory_entities
-from storage.records.types import digest, name_digest
+from storage.records.types import digest, holds, name_digest
 
 FIELDS: Final = tuple(Memory.__dataclass_fields__)
 """Each field of an entry is a column of the same name."""
@@ -116,7 +116,7 @@ def filter_terms(
             )
         )
     if filters.text is not None:
-        terms.append(c.content.icontains(filters.text, autoescape=True))
+        terms.append(holds(c.content, filters.text))
     return terms
 
 

@@ -5,9 +5,12 @@ import unicodedata
 from datetime import UTC, datetime
 from typing import Any
 
-from sqlalchemy import JSON, BigInteger, DateTime, Double, Integer, LargeBinary, String, Text
+from sqlalchemy import JSON, BigInteger, ColumnElement, DateTime, Double, Integer, LargeBinary, String, Text, literal
 from sqlalchemy.dialects import mysql
 from sqlalchemy.engine import Dialect
+from sqlalchemy.ext.compiler import compiles
+from sqlalchemy.sql.compiler import SQLCompiler
+from sqlalchemy.sql.functions import FunctionElement
 from sqlalchemy.types import TypeDecorator
 
 _MYSQL = ("mysql", "mariadb")
@@ -52,6 +55,31 @@ class UtcDateTime(TypeDecorator[datetime]):
 
     def process_result_value(self, value: datetime | None, dialect: Dialect) -> datetime | None:
         return None if value is None else value.replace(tzinfo=UTC)
+
+
+class folded(FunctionElement[str]):
+    """A text in lower case, whatever its script."""
+
+    type = Text()
+    inherit_cache = True
+
+
+@compiles(folded)
+def _folded(element: folded, compiler: SQLCompiler, **options: Any) -> str:
+    return f"lower({compiler.process(element.clauses, **options)})"
+
+
+@compiles(folded, "postgresql")
+def _folded_by_unicode(element: folded, compiler: SQLCompiler, **options: Any) -> str:
+    # A database made with the locale C, as many are for speed, folds ASCII alone.
+    return f'lower(({compiler.process(element.clauses, **options)}) COLLATE "und-x-icu")'
+
+
+def holds(column: ColumnElement[Any], text: str) -> ColumnElement[bool]:
+    """Whether `column` holds `text`, case aside: a plain substring."""
+    for special in "/%_":
+        text = text.replace(special, f"/{special}")
+    return folded(column).like(folded(literal(f"%{text}%", Text())), escape="/")
 
 
 def digest(text: str) -> str:

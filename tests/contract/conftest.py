@@ -8,6 +8,7 @@ from tests.contract.record_backends import (  # noqa: F401
     records,
     records_url,
     tenants,
+    versions,
     worker,
 )
 from tests.contract.session_backends import session_client, session_url, sessions  # noqa: F401
