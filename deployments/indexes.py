@@ -27,6 +27,8 @@ class OpenIndex:
     model_key: str
     index: BlindIndex
     placements: Placements
+    placed: bool = False
+    """Whether its tenants have a place at all: a shard or a collection. The local index has a file for each."""
 
 
 async def open_index(
@@ -41,7 +43,7 @@ async def open_index(
     except BaseException:
         await backend.aclose()
         raise
-    return OpenIndex(model_key, BlindIndex(backend, keys), placements)
+    return OpenIndex(model_key, BlindIndex(backend, keys), placements, settings.index != "local")
 
 
 async def _backend(settings: StoreSettings, model_key: str, dimension: int, placements: Placements) -> VectorIndex:

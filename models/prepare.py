@@ -28,8 +28,8 @@ def prepare(settings: EncoderSettings, home: Path | None = None, progress: Progr
     Two processes at once: one makes it, the other waits. Whoever dies on the way leaves nothing behind that passes for a
     model. A broken folder, another dimension than `settings.dimension`, or a home that cannot be written is a ConfigError.
     """
-    models = strata_home(home or settings.home) / "models"
-    target = models / _folder_name(settings)
+    target = prepared_folder(settings, home)
+    models = target.parent
     if not is_prepared(target):
         try:
             models.mkdir(parents=True, exist_ok=True)
@@ -51,6 +51,11 @@ def prepare(settings: EncoderSettings, home: Path | None = None, progress: Progr
             f"says {settings.dimension}, but {card.name} has {card.dimension}; correct it or name another model",
         )
     return target
+
+
+def prepared_folder(settings: EncoderSettings, home: Path | None = None) -> Path:
+    """Where `prepare` puts the model, whether it is there yet or not."""
+    return strata_home(home or settings.home) / "models" / _folder_name(settings)
 
 
 def _folder_name(settings: EncoderSettings) -> str:

@@ -86,6 +86,17 @@ def versions(config: ConfigFile = LOCAL) -> None:
     raise typer.Exit(show(config, console))
 
 
+@app.command()
+def doctor(
+    config: ConfigFile = LOCAL,
+    full: Annotated[bool, typer.Option("--full", help="Compare every entry of index and records.")] = False,
+) -> None:
+    """Look at every store, its settings, the schema, the model and the index, and say what to do; 1 where something is bad."""
+    from deployments.cli.doctor import run
+
+    raise typer.Exit(run(config, full, console))
+
+
 @tenants.command("apply")
 def tenants_apply(config: ConfigFile = LOCAL, folder: Annotated[Path | None, typer.Option("--dir")] = None) -> None:
     """Make the store equal to the files."""
