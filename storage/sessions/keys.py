@@ -6,7 +6,7 @@ hang on a check elsewhere (P24).
 
 import hashlib
 
-from memory.ids import checked_id
+from memory.ids import SessionId, UserId, checked_id
 from memory.scope import Scope
 
 _PREFIX = "strata"
@@ -28,18 +28,53 @@ def owner_key(scope: Scope) -> str:
 
 
 def listing_keys(scope: Scope) -> tuple[str, ...]:
-    """Created, expires, ttl: see lua/listing_prelude.lua."""
+    """Created, expires, ttl, and the user's fence: see lua/listing_prelude.lua."""
     tenant, user = checked_id(scope.tenant_id, "tenant_id"), checked_id(scope.user, "user_id")
     slot = f"{_PREFIX}:sessions:{{{tenant}:{user}}}"
-    return (f"{slot}:created", f"{slot}:expires", f"{slot}:ttl")
+    return (f"{slot}:created", f"{slot}:expires", f"{slot}:ttl", _fence(tenant, user))
 
 
-def claim_key(scope: Scope, key: str) -> str:
-    """A caller's Idempotency-Key is any text: only its digest is kept. Without a user the claim is the tenant's own."""
+def tenant_fence(scope: Scope) -> str:
+    """There while the whole tenant is being erased."""
+    return _fence(checked_id(scope.tenant_id, "tenant_id"), "")
+
+
+def claim_keys(scope: Scope, key: str) -> tuple[str, str]:
+    """The claim, and the fence of its user. A caller's Idempotency-Key is any text: only its digest is kept. Without a user the claim
+    is the tenant's own."""
     tenant = checked_id(scope.tenant_id, "tenant_id")
     user = checked_id(scope.user_id, "user_id") if scope.user_id is not None else ""
     digest = hashlib.blake2b(key.encode("utf-8", "surrogatepass"), digest_size=20).hexdigest()
-    return f"{_PREFIX}:claim:{{{tenant}:{user}}}:{digest}"
+    return (f"{_PREFIX}:claim:{{{tenant}:{user}}}:{digest}", _fence(tenant, user))
+
+
+def sessions_pattern(scope: Scope) -> str:
+    """Of every key of every session of scope.user; ids hold nothing that a pattern would take for more than itself."""
+    tenant, user = checked_id(scope.tenant_id, "tenant_id"), checked_id(scope.user, "user_id")
+    return f"{_PREFIX}:session:{{{tenant}:*}}:user:{user}:*"
+
+
+def claims_pattern(scope: Scope) -> str:
+    """Of every claim of scope.user."""
+    tenant, user = checked_id(scope.tenant_id, "tenant_id"), checked_id(scope.user, "user_id")
+    return f"{_PREFIX}:claim:{{{tenant}:{user}}}:*"
+
+
+def tenant_patterns(scope: Scope) -> tuple[str, ...]:
+    """Of every key of the tenant but its rates, and the fences that see to its end."""
+    tenant = checked_id(scope.tenant_id, "tenant_id")
+    return tuple(f"{_PREFIX}:{kind}:{{{tenant}:*" for kind in ("session", "sessions", "claim"))
+
+
+def session_of(key: bytes) -> tuple[SessionId, UserId | None]:
+    """Whose the key of a session is; None for the owner's name, which is the session's alone."""
+    tag, _, rest = key.decode().partition("{")[2].partition("}")
+    _, is_users, tail = rest.partition(":user:")
+    return SessionId(tag.partition(":")[2]), UserId(tail.rpartition(":")[0]) if is_users else None
+
+
+def _fence(tenant: str, user: str) -> str:
+    return f"{_PREFIX}:fence:{{{tenant}:{user}}}"
 
 
 def _checked(tenant: str, user: str, session: str) -> tuple[str, str, str]:

@@ -29,10 +29,10 @@ from storage.sessions.codec import (
     encode_turn,
     micros,
 )
-from storage.sessions.keys import listing_keys, owner_key, session_keys
+from storage.sessions.forgetting import count_sessions, count_tenant, forget_sessions, forget_tenant, milliseconds
+from storage.sessions.keys import listing_keys, owner_key, session_keys, tenant_fence
 
 _MAX_PAGE = 1000
-_ERASE_BATCH = 100
 
 
 class RedisSessions:
@@ -43,32 +43,42 @@ class RedisSessions:
         client.register(scripts.OWNER)
         client.register(scripts.SESSION)
         client.register(scripts.LISTING)
+        client.register(scripts.FORGETTING)
 
     # --- sessions
 
     async def open(self, scope: Scope, session: Session, ttl_s: int, limit: int) -> Session:
-        """Three round trips: a place in the user's list (which holds the limit), the session, the place confirmed. An id that
-        is in use within the tenant, by whomever: Conflict, which doesn't say by whom."""
+        """Four round trips: a place in the user's list (which holds the limit), the session, the place confirmed, the session
+        there for all. An id that is in use within the tenant, by whomever: Conflict, which doesn't say by whom."""
         if ttl_s < 1:
             raise InvalidInput("ttl_seconds", "use a whole number of seconds, at least 1")
-        listing, name = listing_keys(scope), scope.session
+        keys, listing, name = session_keys(scope), listing_keys(scope), scope.session
         created = micros(session.created_at, "created_at")
         about = (session.time_zone or "", session.language or "", encode_metadata(session.metadata))
-        opening = Call("open", session_keys(scope), (scope.user, created, ttl_s, *about))
+        unconfirmed_ms = milliseconds(self._client.deadline_s) + 1000
+        run = self._client.run
         async with self._client.deadline():
-            (place,) = await self._client.run(Call("list_reserve", listing, (name, created, ttl_s, limit)), repeat=True)
+            (place,) = await run(Call("list_reserve", listing, (name, created, ttl_s, limit)), repeat=True)
+            if place[0] == b"fenced":
+                raise _being_erased()
             if place[0] == b"full":
                 raise Overloaded("sessions per user", place[1] / 1000)
-            (reply,) = await self._client.run(opening, repeat=True)
-            if reply == b"taken":
+            opening = Call("open", keys, (scope.user, created, ttl_s, *about, unconfirmed_ms))
+            (opened,) = await run(opening, repeat=True)
+            if opened == b"taken":
                 if place[0] == b"new":
-                    await self._client.run(Call("list_take", listing, (name,)), repeat=True)
+                    await run(Call("list_take", listing, (name,)), repeat=True)
                 raise Conflict("session_id: already in use; choose another, or leave it out to be given one.")
+            state, reply = opened
             confirm = Call("list_confirm", listing, (name, reply[2], reply[6]))
-            (confirmed,) = await self._client.run(confirm, repeat=True)
-            if not confirmed:  # the user's sessions were forgotten while this one was opened: it goes too
-                await self._client.run(Call("drop", session_keys(scope)), repeat=True)
-                raise Conflict("session: removed while it was being opened; open it again.")
+            (confirmed, fenced) = await run(confirm, Call("fenced", (tenant_fence(scope),)), repeat=True)
+            if fenced or not confirmed:  # the user's sessions were forgotten while this one was opened: it goes too
+                await run(Call("drop", keys), Call("list_take", listing, (name,)), repeat=True)
+                raise _being_erased()
+            if state == b"new":
+                (reply,) = await run(Call("opened", keys), repeat=True)
+                if reply is None:
+                    raise _being_erased()
         return decode_session(name, scope.user, reply)
 
     async def owner(self, scope: Scope) -> UserId:
@@ -117,21 +127,17 @@ class RedisSessions:
             existed, _ = await self._client.run(drop, Call("list_take", listing_keys(scope), (scope.session,)))
         return bool(existed)
 
-    async def forget_user(self, scope: Scope) -> int:
-        """Each batch has the deadline of one call. A session that is being opened meanwhile is either found here or sees that its
-        place in the list is gone and withdraws: hence the second drop, after the place was taken."""
-        listing = listing_keys(scope)
-        async with self._client.deadline():
-            (names,) = await self._client.run(Call("list_all", listing), repeat=True)
-        gone = 0
-        for first in range(0, len(names), _ERASE_BATCH):
-            batch = names[first : first + _ERASE_BATCH]
-            drops = [Call("drop", _keys_of(scope, name)) for name in batch]
-            async with self._client.deadline():
-                replies = await self._client.run(*drops, Call("list_take", listing, batch), *drops)
-            before, after = replies[: len(batch)], replies[len(batch) + 1 :]
-            gone += sum(1 for one, other in zip(before, after, strict=True) if one or other)
-        return gone
+    async def forget_user(self, scope: Scope, fence_s: float = 0) -> int:
+        return await forget_sessions(self._client, scope, fence_s)
+
+    async def count_user(self, scope: Scope) -> int:
+        return await count_sessions(self._client, scope)
+
+    async def forget_tenant(self, scope: Scope, fence_s: float = 0) -> int:
+        return await forget_tenant(self._client, scope, fence_s)
+
+    async def count_tenant(self, scope: Scope) -> int:
+        return await count_tenant(self._client, scope)
 
     # --- turns
 
@@ -226,6 +232,10 @@ class RedisSessions:
 def _keys_of(scope: Scope, name: bytes) -> tuple[str, ...]:
     """The keys of another session of the same user, whichever session the scope itself is narrowed to."""
     return session_keys(Scope(scope.tenant_id, scope.user, SessionId(name.decode())))
+
+
+def _being_erased() -> Conflict:
+    return Conflict("session: its user's sessions are being removed; open it again later.")
 
 
 def _removed(reply: Any) -> tuple[Turn, ...]:

@@ -14,8 +14,9 @@ def _family(prelude: str, names: str) -> dict[str, str]:
 
 
 SESSION = _family(
-    "session_prelude", "open get peek load append turns read_turns replace remove state put_state preload drop"
+    "session_prelude", "open opened get peek load append turns read_turns replace remove state put_state preload drop"
 )
-LISTING = _family("listing_prelude", "list_reserve list_confirm list_touch list_take list_page list_all")
+LISTING = _family("listing_prelude", "list_reserve list_confirm list_touch list_take list_page list_all list_forget")
 OWNER = {"owner": _text("owner")}
+FORGETTING = {name: _text(name) for name in ("fence", "fenced", "forget")}
 CLAIMS = {name: _text(name) for name in ("claim", "finish", "release")}

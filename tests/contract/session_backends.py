@@ -1,11 +1,11 @@
 """The backends of the session tier that the contract suites run against, and small makers for their tests."""
 
-import os
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
 import pytest_asyncio
+from redis.asyncio import Redis
 
 from memory.ids import SessionId, TenantId, TurnId, UserId
 from memory.scope import Scope
@@ -13,17 +13,15 @@ from memory.turns import NewTurn, Role, Session, Turn
 from storage.sessions.client import SessionClient
 from storage.sessions.redis_store import RedisSessions
 
-REDIS = os.environ.get(
-    "STRATA_TEST_REDIS"
-)  # any other server of the protocol, by its URL; test tenants have random ids
-BACKENDS = ["valkey", *(["redis"] if REDIS else [])]
+BACKENDS = {"valkey": "valkey", "redis": "redis_server", "cluster": "redis_cluster"}
+"""By the fixture that gives each one's URL. The servers are shared: test tenants have random ids."""
 
 NOON = datetime(2026, 3, 1, 12, 0, 0, 123456, tzinfo=timezone(timedelta(hours=8)))
 
 
 @pytest.fixture(params=BACKENDS)
 def session_url(request: pytest.FixtureRequest) -> str:
-    return REDIS if request.param == "redis" else request.getfixturevalue("valkey")
+    return request.getfixturevalue(BACKENDS[request.param])
 
 
 @pytest_asyncio.fixture
@@ -37,6 +35,25 @@ async def session_client(session_url: str) -> AsyncIterator[SessionClient]:
 @pytest.fixture
 def sessions(session_client: SessionClient) -> RedisSessions:
     return RedisSessions(session_client)
+
+
+async def kept(client: SessionClient, pattern: str) -> dict[str, int]:
+    """The keys that match, on whichever server, and for how many milliseconds each still lives (-1: for ever)."""
+    return {
+        key.decode(): await (await server_of(client, key.decode())).pttl(key)
+        async for keys in client.scan(pattern)
+        for key in keys
+    }
+
+
+async def server_of(client: SessionClient, key: str) -> Redis:
+    """A plain client of the server that holds the key."""
+    (node,) = await client.nodes.serving([key])
+    return node.redis
+
+
+async def every_server(client: SessionClient) -> list[Redis]:
+    return [node.redis for node in await client.nodes.masters()]
 
 
 def scope(tenant: str, user: str | None = "alice", session: str | None = "s1") -> Scope:

@@ -8,7 +8,7 @@ import pytest
 
 from memory.errors import Conflict, InvalidInput, NotFound
 from memory.turns import Role, TaskState
-from tests.contract.session_backends import NOON, contents, now, opened, scope, session_of, turn
+from tests.contract.session_backends import NOON, contents, kept, now, opened, scope, session_of, turn
 
 # --- a session's life -------------------------------------------------------------------------------------------------
 
@@ -130,15 +130,13 @@ async def test_no_key_of_a_session_or_a_list_is_left_without_an_end(sessions, se
     await sessions.replace_turn(me, "a", turn("a", "edited"))
     await sessions.put_state(me, TaskState(intent="x"), 0)
     await sessions.set_preloaded(me, ["m1"])
-    left = {
-        key: await session_client.redis.pttl(key) async for key in session_client.redis.scan_iter(f"strata:*{tenant}*")
-    }
+    left = await kept(session_client, f"strata:*{tenant}*")
     assert len(left) == 8
     assert all(40_000 < ms <= 51_100 for ms in left.values()), left
     # one slot for the session, one for the list: scripts of each run in a cluster too
-    assert {key.split(b"{")[1].split(b"}")[0].decode() for key in left} == {f"{tenant}:s1", f"{tenant}:alice"}
+    assert {key.split("{")[1].split("}")[0] for key in left} == {f"{tenant}:s1", f"{tenant}:alice"}
     await sessions.drop(me)
-    assert [key async for key in session_client.redis.scan_iter(f"strata:*{tenant}*")] == []
+    assert await kept(session_client, f"strata:*{tenant}*") == {}
 
 
 # --- whose it is ------------------------------------------------------------------------------------------------------

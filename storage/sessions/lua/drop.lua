@@ -1,4 +1,5 @@
-if not exists() then
+-- Also one that is just being opened.
+if redis.call('EXISTS', META) == 0 then
   return 0
 end
 redis.call('UNLINK', unpack(KEYS))

@@ -1,1 +1,1 @@
-return redis.call('ZRANGE', CREATED, 0, -1)
+return redis.call('ZRANGE', EXPIRES, 0, -1)

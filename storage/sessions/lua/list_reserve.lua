@@ -1,5 +1,8 @@
 -- ARGV: session, created (us), ttl (s), how many sessions a user may have
--- Answers {'new'}, {'known'}, or {'full', ms until the first place is free}.
+-- Answers {'new'}, {'known'}, {'fenced'}, or {'full', ms until the first place is free}.
+if redis.call('EXISTS', FENCE) == 1 then
+  return {'fenced'}
+end
 sweep()
 local session, ttl = ARGV[1], tonumber(ARGV[3])
 if listed(session) then

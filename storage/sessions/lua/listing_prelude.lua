@@ -1,8 +1,9 @@
--- Stands before every script of a user's list of sessions. The three keys share one slot, {tenant:user}.
+-- Stands before every script of a user's list of sessions. The keys share one slot, {tenant:user}.
 --   CREATED  zset  session id by time of creation (us)
 --   EXPIRES  zset  session id by expiry (ms), never earlier than the session's own
 --   TTL      hash  session id -> ttl (s)
-local CREATED, EXPIRES, TTL = KEYS[1], KEYS[2], KEYS[3]
+--   FENCE    string  there while the user is being erased: nothing of his begins
+local CREATED, EXPIRES, TTL, FENCE = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local SLACK_MS = 1000 -- two nodes of a cluster have two clocks; an entry must outlive its session, or erasure would miss it
 
 local time = redis.call('TIME')
@@ -37,7 +38,7 @@ end
 local function keep()
   local last = redis.call('ZREVRANGE', EXPIRES, 0, 0, 'WITHSCORES')[2]
   if last then
-    for _, key in ipairs(KEYS) do
+    for _, key in ipairs({CREATED, EXPIRES, TTL}) do
       redis.call('PEXPIREAT', key, last)
     end
   end

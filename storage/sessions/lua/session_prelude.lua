@@ -1,7 +1,8 @@
 -- Stands before every script of a session. The five keys share one slot, {tenant:session}; META's name holds the user, so a
 -- session of another user is simply not there.
 --   OWNER  string  the user's id
---   META   hash    created, ttl, next (last seq given), time_zone, language, metadata, state, version, preloaded
+--   META   hash    created, ttl, next (last seq given), time_zone, language, metadata, state, version, preloaded; and, until its
+--                  place in the user's list is confirmed, opening: such a session is not there yet for anybody else
 --   ORDER  zset    turn id by seq
 --   TURNS  hash    turn id -> body
 --   ASKED  zset    the user's own turns, by seq
@@ -9,18 +10,23 @@ local OWNER, META, ORDER, TURNS, ASKED = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEY
 local CHUNK = 1000 -- unpack() has a limited stack
 
 local function exists()
-  return redis.call('EXISTS', META) == 1
+  local held = redis.call('HMGET', META, 'ttl', 'opening')
+  return held[1] and not held[2]
 end
 
 -- All keys of the session die at the same millisecond. Returns it, as text. Comes last: a key made before it has no TTL yet.
-local function renew()
+local function live_for(ms)
   local time = redis.call('TIME')
   local now_ms = tonumber(time[1]) * 1000 + math.floor(tonumber(time[2]) / 1000)
-  local at = string.format('%.0f', now_ms + tonumber(redis.call('HGET', META, 'ttl')) * 1000)
+  local at = string.format('%.0f', now_ms + ms)
   for _, key in ipairs(KEYS) do
     redis.call('PEXPIREAT', key, at)
   end
   return at
+end
+
+local function renew()
+  return live_for(tonumber(redis.call('HGET', META, 'ttl')) * 1000)
 end
 
 local function session(expires)

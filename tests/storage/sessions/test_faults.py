@@ -13,13 +13,14 @@ import time
 import pytest
 
 from memory.errors import Conflict, DeadlineExceeded, NotFound, Unavailable
+from memory.scope import system_scope
 from memory.turns import Role, TaskState
 from storage.sessions import valkey_server
 from storage.sessions.client import Call, SessionClient
 from storage.sessions.idempotency import RedisIdempotency
 from storage.sessions.rates import RequestRates
 from storage.sessions.redis_store import RedisSessions
-from tests.contract.session_backends import contents, opened, scope, session_of, turn
+from tests.contract.session_backends import contents, every_server, opened, scope, server_of, session_of, turn
 from tests.storage.sessions.proxy import Relay
 
 
@@ -63,10 +64,15 @@ def every_call(client, me):
         "put_state": lambda: store.put_state(me, TaskState(), 0),
         "set_preloaded": lambda: store.set_preloaded(me, ["m"]),
         "forget_user": lambda: store.forget_user(me),
+        "count_user": lambda: store.count_user(me),
+        "forget_tenant": lambda: store.forget_tenant(system_scope(me.tenant_id)),
+        "count_tenant": lambda: store.count_tenant(system_scope(me.tenant_id)),
         "ping": lambda: store.ping(),
         "claim": lambda: claims.claim(me, "k", "d", 1),
         "finish": lambda: claims.finish(me, "k", "d", 200, b""),
         "release": lambda: claims.release(me, "k", "d"),
+        "forget_claims": lambda: claims.forget_user(me),
+        "count_claims": lambda: claims.count_user(me),
         "rates": lambda: rates.hit(me, 10),
     }
 
@@ -76,7 +82,7 @@ CALLS = sorted(every_call(SessionClient("redis://nowhere"), scope("t")))
 
 async def test_a_silent_server_costs_the_deadline_and_no_more(relay, tenant):
     client = SessionClient(relay.url, deadline_s=1, connections=len(CALLS))
-    await asyncio.gather(*(client.redis.ping() for _ in CALLS))
+    await asyncio.gather(*(client.nodes.node.redis.ping() for _ in CALLS))
     relay.silent = True
 
     async def waited(call):
@@ -181,13 +187,13 @@ async def test_p36_a_cancelled_request_leaves_nothing_on_a_pooled_connection(rel
     relay.delay_s = 0.004
 
     async def raw_pipeline(me):
-        pipeline = behind.redis.pipeline(transaction=rng.random() < 0.5)
+        pipeline = behind.nodes.node.redis.pipeline(transaction=rng.random() < 0.5)
         for _ in range(5):
             pipeline.echo(me.user_id)
         assert await pipeline.execute() == [me.user_id.encode()] * 5
 
     async def raw_command(me):
-        assert await behind.redis.echo(me.tenant_id) == me.tenant_id.encode()
+        assert await behind.nodes.node.redis.echo(me.tenant_id) == me.tenant_id.encode()
 
     async def load(me):
         snapshot = await store.load(me, 5)
@@ -221,9 +227,9 @@ async def test_p36_a_cancelled_request_leaves_nothing_on_a_pooled_connection(rel
     for me in users * 20:
         await one(rng.choice(kinds), me, None)
     # and the pool is whole: two calls at once get a connection each
-    await asyncio.wait_for(asyncio.gather(*(behind.redis.client_id() for _ in range(2))), 2)
-    assert len(behind.pool._in_use_connections) == 0
-    assert len(behind.pool._available_connections) <= 2
+    await asyncio.wait_for(asyncio.gather(*(behind.nodes.node.redis.client_id() for _ in range(2))), 2)
+    assert len(behind.nodes.node.pool._in_use_connections) == 0
+    assert len(behind.nodes.node.pool._available_connections) <= 2
 
 
 async def test_p36_a_missed_deadline_leaves_nothing_either(relay, hasty, tenant):
@@ -242,9 +248,11 @@ async def test_p36_a_missed_deadline_leaves_nothing_either(relay, hasty, tenant)
 async def test_a_flushed_script_cache_is_filled_again(session_client, sessions, tenant):
     me = await opened(sessions, scope(tenant))
     for n in range(3):
-        await session_client.redis.script_flush()
+        for server in await every_server(session_client):
+            await server.script_flush()
         assert (await sessions.append(me, [turn(f"t{n}")], 10))[0].seq == n + 1
-    await session_client.redis.script_flush()
+    for server in await every_server(session_client):
+        await server.script_flush()
     with pytest.raises(Conflict):
         await sessions.put_state(me, TaskState(), 4)
 
@@ -267,11 +275,11 @@ async def test_a_full_memory_is_unavailable_and_says_nothing_of_the_server(home,
     client = SessionClient(url)
     store = RedisSessions(client)
     me = await opened(store, scope(tenant))
-    await client.redis.config_set("maxmemory", 1)
+    await client.nodes.node.redis.config_set("maxmemory", 1)
     with pytest.raises(Unavailable) as error:
         await store.append(me, [turn("a")], 10)
     assert error.value.args == ("sessions",)
-    await client.redis.config_set("maxmemory", 0)
+    await client.nodes.node.redis.config_set("maxmemory", 0)
     assert (await store.append(me, [turn("a")], 10))[0].seq == 1
     await client.aclose()
 
@@ -282,7 +290,7 @@ async def test_what_a_newer_version_added_is_passed_over(session_client, session
     await sessions.put_state(me, TaskState(intent="x"), 0)
     meta = f"strata:session:{{{tenant}:s1}}:user:alice:meta"
     turns = f"strata:session:{{{tenant}:s1}}:user:alice:turns"
-    r = session_client.redis
+    r = await server_of(session_client, meta)
     body = json.loads(await r.hget(turns, "a"))
     await r.hset(turns, "a", json.dumps({**body, "new": {"deep": 1}, "k": [["c", "f", "{}", "extra"]]}))
     await r.hset(meta, mapping={"new": "1", "state": json.dumps({"intent": "x", "new": []})})
@@ -294,8 +302,10 @@ async def test_what_a_newer_version_added_is_passed_over(session_client, session
 async def test_a_damaged_value_is_an_error_without_the_value(session_client, sessions, tenant):
     me = await opened(sessions, scope(tenant))
     await sessions.append(me, [turn("a", "one")], 10)
+    turns = f"strata:session:{{{tenant}:s1}}:user:alice:turns"
+    server = await server_of(session_client, turns)
     for damage in (b"not json", b'{"r":"critic","c":"secret","t":1,"a":1}', b'{"r":"user"}', b"[]"):
-        await session_client.redis.hset(f"strata:session:{{{tenant}:s1}}:user:alice:turns", "a", damage)
+        await server.hset(turns, "a", damage)
         with pytest.raises(Unavailable) as error:
             await sessions.load(me, 10)
         assert error.value.args == ("sessions",)
@@ -394,8 +404,8 @@ async def test_a_killed_server_keeps_what_is_a_second_old(home, tenant):
     store = RedisSessions(client)
     me = await opened(store, scope(tenant), ttl_s=600)
     stored = await store.append(me, [turn(f"t{n}") for n in range(20)], 100)
-    await client.redis.execute_command("WAITAOF", 1, 0, 3000)
-    os.kill((await client.redis.info("server"))["process_id"], signal.SIGKILL)
+    await client.nodes.node.redis.execute_command("WAITAOF", 1, 0, 3000)
+    os.kill((await client.nodes.node.redis.info("server"))["process_id"], signal.SIGKILL)
     await asyncio.to_thread(valkey_server.ensure_running, home)
     assert (await store.load(me, 100)).turns == stored
     await client.aclose()
@@ -404,6 +414,7 @@ async def test_a_killed_server_keeps_what_is_a_second_old(home, tenant):
 async def test_calls_of_one_round_trip_that_lack_their_scripts_are_run_once(session_client, tenant):
     session_client.register({"count": "return redis.call('INCR', KEYS[1])"})
     key = f"strata:test:{{{tenant}}}"
-    await session_client.redis.script_flush()
+    server = await server_of(session_client, key)
+    await server.script_flush()
     assert await session_client.run(Call("count", (key,)), Call("count", (key,))) == [1, 2]
-    await session_client.redis.delete(key)
+    await server.delete(key)

@@ -1,0 +1,5 @@
+-- KEYS: a tenant's fence. ARGV: for how long (ms). A longer one stays.
+if redis.call('PTTL', KEYS[1]) < tonumber(ARGV[1]) then
+  redis.call('SET', KEYS[1], 1, 'PX', ARGV[1])
+end
+return 1

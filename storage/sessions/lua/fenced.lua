@@ -1,0 +1,2 @@
+-- KEYS: a tenant's fence
+return redis.call('EXISTS', KEYS[1])

@@ -1,0 +1,2 @@
+-- KEYS: what goes, of one slot
+return redis.call('UNLINK', unpack(KEYS))
