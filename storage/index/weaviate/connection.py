@@ -7,7 +7,7 @@ its own deadline, or as soon as the channel is known to be down, and the channel
 import asyncio
 import logging
 import os
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from enum import Enum, auto
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
@@ -53,6 +53,22 @@ _ASLEEP = ("tenant not active",)
 
 # it logs the server's answers, which name paths and may quote what was sent
 logging.getLogger("weaviate-client").setLevel(logging.CRITICAL)
+
+
+async def each(works: Iterable[Callable[[], Awaitable[T]]], at_once: int) -> list[T]:
+    """All of `works`, so many at once, in order. The first error ends the others and is raised as it is."""
+    gate = asyncio.Semaphore(at_once)
+
+    async def run(work: Callable[[], Awaitable[T]]) -> T:
+        async with gate:
+            return await work()
+
+    tasks = [asyncio.create_task(run(work)) for work in works]
+    try:
+        return await asyncio.gather(*tasks)
+    finally:
+        for task in tasks:
+            task.cancel()
 
 
 class Meaning(Enum):
@@ -139,7 +155,7 @@ class Connection:
             raise
         except (httpx.TimeoutException, WeaviateTimeoutError):
             raise DeadlineExceeded(NAME) from None
-        except (WeaviateBaseError, httpx.HTTPError, grpc.RpcError, OSError, ExceptionGroup):
+        except (WeaviateBaseError, httpx.HTTPError, grpc.RpcError, OSError):
             raise Unavailable(NAME) from None
 
     async def get(self, path: str, params: dict[str, Any] | None = None) -> httpx.Response:

@@ -4,9 +4,9 @@ One copy: a filtered delete, again until it matches nothing. Several: by id at c
 filter of a filtered delete is looked up on one of them and proves nothing.
 """
 
-import asyncio
 import uuid
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 from weaviate import WeaviateAsyncClient
@@ -16,9 +16,9 @@ from weaviate.classes.query import Filter
 from memory.errors import Unavailable
 from memory.ids import UserRef
 from storage.index.weaviate.collection import USER_REF
-from storage.index.weaviate.connection import NAME, Connection
+from storage.index.weaviate.connection import NAME, Connection, each
 from storage.index.weaviate.placements import Place
-from storage.index.weaviate.replicas import nodes_of
+from storage.index.weaviate.replicas import healthy_nodes
 
 _IDS = 500
 _AT_ONCE = 16
@@ -40,15 +40,20 @@ async def by_filter(handle: Any, where: Any) -> int:
 
 
 async def _one_by_one(handle: Any, ids: Sequence[uuid.UUID]) -> None:
-    gate = asyncio.Semaphore(_AT_ONCE)
+    await each([partial(handle.data.delete_by_id, found) for found in ids], _AT_ONCE)
 
-    async def one(found: uuid.UUID) -> None:
-        async with gate:
-            await handle.data.delete_by_id(found)
 
-    async with asyncio.TaskGroup() as group:
-        for found in ids:
-            group.create_task(one(found))
+async def _every_copy(
+    connection: Connection, client: WeaviateAsyncClient, place: Place, factor: int, ids: Sequence[uuid.UUID]
+) -> None:
+    """Unavailable unless all copies were there before and after; those that are there are rid of `ids` in any case."""
+    try:
+        await healthy_nodes(connection, factor)
+    except Unavailable:
+        await _one_by_one(place.opened(client, ConsistencyLevel.QUORUM), ids)
+        raise
+    await _one_by_one(place.opened(client, ConsistencyLevel.ALL), ids)
+    await healthy_nodes(connection, factor)
 
 
 async def remove(
@@ -60,28 +65,25 @@ async def remove(
         for start in range(0, len(ids), _IDS):
             await by_filter(handle, Filter.by_id().contains_any(list(ids[start : start + _IDS])))
         return
-    if await nodes_of(connection, place, factor):
-        await _one_by_one(handle, ids)
-        await nodes_of(connection, place, factor)
+    await _every_copy(connection, client, place, factor, ids)
 
 
 async def remove_user(
     connection: Connection, client: WeaviateAsyncClient, place: Place, factor: int, ref: UserRef
 ) -> int:
-    """How many were found."""
+    """How many were found. Several copies: those that the one that was asked has; the ids of a user's entries come from SQL as well,
+    and each of those is removed and verified by name."""
     where = Filter.by_property(USER_REF).equal(ref)
     handle = place.opened(client, ConsistencyLevel.ALL)
     if factor == 1:
         return await by_filter(handle, where)
-    if not await nodes_of(connection, place, factor):
-        return 0
     removed: set[uuid.UUID] = set()
     for _ in range(_ROUNDS):
         answer = await handle.query.fetch_objects(filters=where, limit=_PAGE, return_properties=[])
         ids = [uuid.UUID(str(found.uuid)) for found in answer.objects]
         if not ids:
-            await nodes_of(connection, place, factor)
+            await healthy_nodes(connection, factor)
             return len(removed)
-        await _one_by_one(handle, ids)
+        await _every_copy(connection, client, place, factor, ids)
         removed |= set(ids)
     raise Unavailable(NAME)

@@ -139,8 +139,7 @@ class WeaviateIndex:
                 if self._factor == 1:
                     left |= set(await _or({}, self._stored(place.opened(client), scope.tenant_id, ids)))
                     continue
-                nodes = await replicas.nodes_of(self._connection, place, self._factor)
-                left |= {found[one] for one in await replicas.held(self._connection, place, nodes, list(found))}
+                left |= {found[one] for one in await replicas.held(self._connection, place, self._factor, list(found))}
             return left
 
         return await self._run(places, work) if found else set()
@@ -178,9 +177,9 @@ class WeaviateIndex:
         places = self._places.writing(scope.tenant_id)
 
         async def of(client: WeaviateAsyncClient, place: Place) -> int:
-            if self._factor > 1:
-                await replicas.nodes_of(self._connection, place, self._factor)
             answer = await place.opened(client).aggregate.over_all(filters=where, total_count=True)
+            if self._factor > 1:
+                await replicas.healthy_nodes(self._connection, self._factor)
             return int(answer.total_count or 0)
 
         async def work(client: WeaviateAsyncClient) -> int:

@@ -1,7 +1,6 @@
 """Both arms of a search, each over one user's entries alone, scored so that our own rule can fuse them."""
 
-import asyncio
-from collections.abc import Coroutine, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from weaviate.classes.query import Filter, MetadataQuery
@@ -9,6 +8,7 @@ from weaviate.classes.query import Filter, MetadataQuery
 from memory.encoding import Vector
 from memory.ids import MemoryId, UserRef
 from storage.index.weaviate.collection import MEMORY_ID, TERMS, USER_REF, VERSION
+from storage.index.weaviate.connection import each
 from storage.index.weaviate.objects import entry_of
 from storage.protocols import Hit
 
@@ -39,21 +39,6 @@ async def _worded(handle: Any, user_ref: UserRef, terms: Sequence[str], limit: i
     return [(*entry_of(found.properties), found.metadata.score) for found in answer.objects]
 
 
-async def _nothing() -> _Found:
-    return []
-
-
-async def _both(first: Coroutine[Any, Any, _Found], second: Coroutine[Any, Any, _Found]) -> tuple[_Found, _Found]:
-    """At once; where one fails the other does not go on alone."""
-    tasks = [asyncio.ensure_future(first), asyncio.ensure_future(second)]
-    try:
-        near, worded = await asyncio.gather(*tasks)
-    finally:
-        for task in tasks:
-            task.cancel()
-    return near, worded
-
-
 def _ordered(found: _Found) -> _Found:
     return sorted(found, key=lambda hit: (-hit[2], hit[0]))
 
@@ -63,9 +48,14 @@ async def search(
 ) -> list[Hit]:
     """The union of both arms. `terms` are distinct: a repeated one would count twice. A limit of 0 is never sent: it would mean the
     server's default."""
-    near = _near(handle, user_ref, vector, vector_limit) if vector is not None and vector_limit else _nothing()
-    worded = _worded(handle, user_ref, terms, keyword_limit) if terms and keyword_limit else _nothing()
-    by_vector, by_words = await _both(near, worded)
+
+    async def near() -> _Found:
+        return [] if vector is None or not vector_limit else await _near(handle, user_ref, vector, vector_limit)
+
+    async def worded() -> _Found:
+        return await _worded(handle, user_ref, terms, keyword_limit) if terms and keyword_limit else []
+
+    by_vector, by_words = await each([near, worded], 2)
     hits = {found: Hit(found, version, cosine, None) for found, version, cosine in _ordered(by_vector)}
     for found, version, score in _ordered(by_words):
         hits[found] = Hit(found, version, hits[found].cosine if found in hits else None, score)
