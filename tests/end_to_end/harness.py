@@ -10,10 +10,12 @@ from typing import Any
 import httpx
 from fastapi import FastAPI
 
-from deployments.bootstrap import prepare_stores, read_secrets
+from deployments.bootstrap import prepare_stores
 from deployments.curation.curator import Curator
+from deployments.curation.workers import Workers
 from deployments.edge.apps import context_app, memory_app
 from deployments.inference_client import EmbeddingModel
+from deployments.references import read_secrets
 from deployments.replica import open_services
 from deployments.services import Services
 from deployments.settings import CuratorSettings, Deadlines, StoreSettings
@@ -23,6 +25,7 @@ from memory.scope import Grant, system_scope
 
 PATIENT = Deadlines(sessions_s=10, records_s=20, index_s=10, embed_s=20, request_s=60)
 """The suite shares its processors; deadlines have tests of their own."""
+CURATION = CuratorSettings(poll_s=0.05, grace_s=0.1, lease_s=10, sweep_s=0.05, sweep_rest_s=0.001)
 
 
 @dataclass
@@ -31,7 +34,11 @@ class Strata:
     services: Services
     memory: FastAPI
     context: FastAPI
-    curator: Curator
+    workers: Workers
+
+    @property
+    def curator(self) -> Curator:
+        return self.workers.curator
 
     async def tenant(self, name: str, policy: Policy | None = None, grants: frozenset[Grant] | None = None) -> "Tenant":
         key = KeyFile(
@@ -48,6 +55,18 @@ class Strata:
             if not await self.curator.step() and not (await self.services.records.backlog(system_scope())).entries:
                 return
             await asyncio.sleep(0.01)
+
+    async def receipt(self, receipt_id: str, credential: str) -> Any:
+        """The receipt once it is complete: the Curator and the Eraser work until then."""
+        async with asyncio.timeout(60):
+            while True:
+                await self.workers.curator.step()
+                await self.workers.eraser.step()
+                answer = await self.call("GET", f"/v1/receipts/{receipt_id}", credential)
+                assert answer.status_code == 200, answer.text
+                if answer.json()["completed_at"] is not None:
+                    return answer.json()
+                await asyncio.sleep(0.02)
 
     async def call(self, method: str, path: str, credential: str, **options: Any) -> httpx.Response:
         app = self.context if path.startswith("/v1/context") else self.memory
@@ -117,8 +136,8 @@ async def strata(home: Path, embedder: EmbeddingModel, **settings: Any) -> Async
     chosen = StoreSettings(home=home, deadlines=settings.pop("deadlines", PATIENT), **settings)
     await asyncio.to_thread(prepare_stores, chosen)
     async with open_services(chosen, embedder) as services:
-        curator = Curator("test", services, CuratorSettings(poll_s=0.05, grace_s=0.1, lease_s=10))
+        workers = Workers("test", services, CURATION)
         apps = (memory_app(60), context_app(60))
         for app in apps:
             app.state.services = services
-        yield Strata(chosen, services, *apps, curator)
+        yield Strata(chosen, services, *apps, workers)
