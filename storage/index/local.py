@@ -1,4 +1,4 @@
-"""The embedded tier's index: one SQLite file per tenant, an exact scan per user, FTS5 on sealed words.
+"""The embedded tier's index: one SQLite file per tenant, an exact scan per user, BM25 on sealed words.
 
 Any number of processes may use one folder. Each call is one transaction in a worker thread, under a deadline: when that passes,
 or the caller is cancelled, the statement is interrupted and rolled back, so that nothing is ever half-written.
@@ -19,7 +19,6 @@ import apsw
 
 from memory.errors import ConfigError, DeadlineExceeded, NotFound, Overloaded, Unavailable
 from memory.ids import MemoryId, TenantId, UserRef, checked_id
-from memory.lexical import CONTEXT_WEIGHT
 from memory.scope import Grant, Scope
 from storage.index import partition
 from storage.index.checks import checked_entries, checked_ids, checked_limit, checked_page, checked_query
@@ -77,8 +76,7 @@ class LocalIndex:
     """`storage.protocols.VectorIndex` in `directory`, for vectors of one model.
 
     `deadline_s` bounds every call (30 s: those that go through a whole file or folder), `threads` how many run at once, `queue`
-    how many may wait before Overloaded, `cache_bytes` the vectors kept in memory, `open_files` the idle connections. `context_weight`
-    is what a keyword of the turn before counts against one of the entry's own.
+    how many may wait before Overloaded, `cache_bytes` the vectors kept in memory, `open_files` the idle connections.
     """
 
     def __init__(
@@ -92,10 +90,9 @@ class LocalIndex:
         queue: int = 256,
         cache_bytes: int = 128 << 20,
         open_files: int = 64,
-        context_weight: float = CONTEXT_WEIGHT,
     ) -> None:
         self._directory, self._model_key, self._dimension = directory, model_key, dimension
-        self._deadline_s, self._context_weight = deadline_s, context_weight
+        self._deadline_s = deadline_s
         self._cache = MatrixCache(cache_bytes)
         self._pool = ThreadPoolExecutor(threads, thread_name_prefix="index")
         self._slots = threading.BoundedSemaphore(threads + queue)
@@ -176,7 +173,6 @@ class LocalIndex:
                 terms,
                 vector_limit,
                 keyword_limit,
-                self._context_weight,
             )
 
         nothing: list[Hit] = []

@@ -1,6 +1,7 @@
 """Users' vectors in memory, so that an exact scan reads no file twice."""
 
 import threading
+from bisect import bisect_left
 from collections import OrderedDict
 from dataclasses import dataclass
 
@@ -20,6 +21,26 @@ class UserMatrix:
     versions: tuple[int, ...]
     vectors: NDArray[np.float32]
 
+    def updated(
+        self, changed: int, ids: tuple[MemoryId, ...], versions: tuple[int, ...], vectors: NDArray[np.float32]
+    ) -> "UserMatrix":
+        """With these entries, in ascending order of ids, added or put in the place of those that have the same ids."""
+        places = [bisect_left(self.ids, found) for found in ids]
+        known = [place < len(self.ids) and self.ids[place] == found for place, found in zip(places, ids, strict=True)]
+        kept_ids, kept_versions, kept_vectors = list(self.ids), list(self.versions), self.vectors
+        if any(known):
+            kept_vectors = kept_vectors.copy()
+        for row, place in enumerate(places):
+            if known[row]:
+                kept_versions[place], kept_vectors[place] = versions[row], vectors[row]
+        new = [row for row in range(len(ids)) if not known[row]]
+        for row in reversed(new):
+            kept_ids.insert(places[row], ids[row])
+            kept_versions.insert(places[row], versions[row])
+        if new:
+            kept_vectors = np.insert(kept_vectors, [places[row] for row in new], vectors[new], axis=0)
+        return UserMatrix(changed, tuple(kept_ids), tuple(kept_versions), kept_vectors)
+
     def nearest(self, vector: Vector, limit: int) -> list[tuple[MemoryId, int, float]]:
         """The `limit` highest cosines, highest first; equal ones by id, so that two runs agree."""
         cosines = self.vectors @ vector
@@ -34,7 +55,7 @@ class UserMatrix:
 
 
 class MatrixCache:
-    """The most recently used matrices, up to `max_bytes` of vectors. A matrix is good for one `changed` only. Thread-safe."""
+    """The most recently used matrices, up to `max_bytes` of vectors. Thread-safe."""
 
     def __init__(self, max_bytes: int) -> None:
         self._max_bytes = max_bytes
@@ -42,12 +63,12 @@ class MatrixCache:
         self._kept: OrderedDict[tuple[str, str], UserMatrix] = OrderedDict()
         self._lock = threading.Lock()
 
-    def get(self, partition: str, user_ref: str, changed: int) -> UserMatrix | None:
+    def get(self, partition: str, user_ref: str) -> UserMatrix | None:
+        """The latest that was put: good for its `changed`, and to begin from for a later one."""
         with self._lock:
             found = self._kept.get((partition, user_ref))
-            if found is None or found.changed != changed:
-                return None
-            self._kept.move_to_end((partition, user_ref))
+            if found is not None:
+                self._kept.move_to_end((partition, user_ref))
             return found
 
     def put(self, partition: str, user_ref: str, matrix: UserMatrix) -> None:

@@ -1,44 +1,56 @@
 """One tenant's index as one SQLite file: statements and transactions, synchronous. `local.py` runs them in threads.
 
 Write-ahead log, so that readers and a writer of any number of processes go together; every write is one IMMEDIATE transaction (a
-deferred one could not be retried once it has read). `changed` is a counter that grows with every write and is kept per user: it
-tells other processes that their copy of a user's vectors is old.
+deferred one could not be retried once it has read). `changed` is a counter that grows with every write and is kept per user and
+entry: it tells other processes that their copy of a user's vectors is old, and what of it.
+
+Postings are a table of our own and not FTS5, so that BM25 comes out as the production tier's server reckons it: FTS5 cuts the weight
+of a term that half of the entries have to nothing, and takes a term of the turn before for a whole one in the length.
 """
 
 import json
+import math
 import re
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import apsw
 import numpy as np
+from numpy.typing import NDArray
 
 from memory.encoding import Vector
 from memory.errors import ConfigError, NotFound
 from memory.ids import MemoryId, TenantId, UserRef, checked_id
+from memory.lexical import K1, B, document
 from storage.index.matrices import MatrixCache, UserMatrix
 from storage.protocols import Hit, SealedEntry
 
-_LAYOUT = 1
-_WORDS = """
-CREATE VIRTUAL TABLE words USING fts5(terms, context_terms, tokenize = 'unicode61');
-INSERT INTO words(words, rank) VALUES ('secure-delete', 1);
-"""
-_SCHEMA = (
-    """
+_LAYOUT = 2
+_SCHEMA = """
 CREATE TABLE meta (name TEXT PRIMARY KEY, value) WITHOUT ROWID;
-CREATE TABLE users (user_ref TEXT PRIMARY KEY, changed INTEGER NOT NULL) WITHOUT ROWID;
+CREATE TABLE users (user_ref TEXT PRIMARY KEY, changed INTEGER NOT NULL, entries INTEGER NOT NULL) WITHOUT ROWID;
 CREATE TABLE entries (
-  seq INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, user_ref TEXT NOT NULL, version INTEGER NOT NULL
+  seq INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, user_ref TEXT NOT NULL, version INTEGER NOT NULL, changed INTEGER NOT NULL,
+  length REAL NOT NULL, terms TEXT NOT NULL
 );
-CREATE INDEX entries_of_user ON entries (user_ref);
+CREATE INDEX entries_of_user ON entries (user_ref, changed);
 CREATE TABLE vectors (seq INTEGER PRIMARY KEY, vector BLOB NOT NULL);
+CREATE TABLE postings (
+  term TEXT NOT NULL, seq INTEGER NOT NULL, weight REAL NOT NULL, length REAL NOT NULL, PRIMARY KEY (term, seq)
+) WITHOUT ROWID;
+CREATE TABLE totals (entries INTEGER NOT NULL, worded INTEGER NOT NULL, length REAL NOT NULL);
+INSERT INTO totals VALUES (0, 0, 0);
+CREATE TRIGGER came AFTER INSERT ON entries BEGIN
+  UPDATE totals SET entries = entries + 1, worded = worded + (new.length > 0), length = length + new.length;
+END;
+CREATE TRIGGER went AFTER DELETE ON entries BEGIN
+  UPDATE totals SET entries = entries - 1, worded = worded - (old.length > 0), length = length - old.length;
+  DELETE FROM vectors WHERE seq = old.seq;
+END;
 """
-    + _WORDS
-)
 _PRAGMAS = """
 PRAGMA page_size = 8192;
 PRAGMA secure_delete = ON;
@@ -47,6 +59,15 @@ PRAGMA trusted_schema = OFF;
 PRAGMA cache_size = -4096;
 PRAGMA journal_size_limit = 4194304;
 PRAGMA synchronous = FULL;
+"""
+_WORDED = """
+SELECT entries.id, entries.version, found.score
+FROM (
+  SELECT postings.seq AS seq, sum(asked.value * weight / (weight + ?2 + ?3 * length)) AS score
+  FROM json_each(?1) AS asked CROSS JOIN postings ON postings.term = asked.key
+  GROUP BY postings.seq
+) AS found CROSS JOIN entries ON entries.seq = found.seq
+WHERE entries.user_ref = ?4 ORDER BY found.score DESC, entries.id LIMIT ?5
 """
 
 
@@ -115,7 +136,8 @@ def _create(connection: apsw.Connection, model_key: str, dimension: int, keep_wa
             connection.execute(_SCHEMA)
             connection.executemany(
                 "INSERT INTO meta VALUES (?, ?)",
-                [("layout", _LAYOUT), ("model", model_key), ("dimension", dimension), ("clock", 0)],
+                # the clock begins with the time: a file made anew is never taken for the one before it
+                [("layout", _LAYOUT), ("model", model_key), ("dimension", dimension), ("clock", time.time_ns())],
             )
 
 
@@ -159,14 +181,29 @@ def _transaction(connection: apsw.Connection, begin: str) -> Iterator[None]:
         raise
 
 
-def _tick(connection: apsw.Connection, user_refs: set[str]) -> None:
-    """The users' entries have changed; a user without any is forgotten."""
-    (clock,) = _rows(connection, "UPDATE meta SET value = value + 1 WHERE name = 'clock' RETURNING value")[0]
+def _tick(connection: apsw.Connection) -> int:
+    """The number of this write."""
+    ((clock,),) = _rows(connection, "UPDATE meta SET value = value + 1 WHERE name = 'clock' RETURNING value")
+    return int(clock)
+
+
+def _note(connection: apsw.Connection, user_refs: set[str], clock: int) -> None:
+    """These users' entries have changed; a user without any is forgotten."""
     for ref in user_refs:
-        if _rows(connection, "SELECT 1 FROM entries WHERE user_ref = ? LIMIT 1", (ref,)):
-            connection.execute("INSERT OR REPLACE INTO users VALUES (?, ?)", (ref, clock))
+        number = count(connection, UserRef(ref))
+        if number:
+            connection.execute("INSERT OR REPLACE INTO users VALUES (?, ?, ?)", (ref, clock, number))
         else:
             connection.execute("DELETE FROM users WHERE user_ref = ?", (ref,))
+
+
+def _delete(connection: apsw.Connection, found: Iterable[tuple[int, str]]) -> None:
+    """The entries of these sequence numbers and (as they keep them) terms."""
+    for seq, terms in found:
+        connection.executemany(
+            "DELETE FROM postings WHERE term = ? AND seq = ?", [(term, seq) for term in terms.split()]
+        )
+        connection.execute("DELETE FROM entries WHERE seq = ?", (seq,))
 
 
 def is_dropped(connection: apsw.Connection) -> bool:
@@ -185,32 +222,32 @@ def upsert(connection: apsw.Connection, entries: Sequence[SealedEntry], vectors:
     with writing(connection):
         if is_dropped(connection):
             raise NotFound("partition")
-        touched: set[str] = set()
+        clock, touched = _tick(connection), set[str]()
         for entry, vector in zip(entries, vectors, strict=True):
-            stored = _rows(connection, "SELECT seq, user_ref, version FROM entries WHERE id = ?", (entry.id,))
-            if stored:
-                seq, owner, version = stored[0]
+            stored = _rows(connection, "SELECT seq, terms, user_ref, version FROM entries WHERE id = ?", (entry.id,))
+            for seq, terms, owner, version in stored:
                 if owner == entry.user_ref and version > entry.version:
-                    continue
+                    break
+                _delete(connection, [(seq, terms)])
                 touched.add(owner)
-                connection.execute(
-                    "UPDATE entries SET user_ref = ?, version = ? WHERE seq = ?", (entry.user_ref, entry.version, seq)
-                )
-                connection.execute("DELETE FROM words WHERE rowid = ?", (seq,))
             else:
-                connection.execute(
-                    "INSERT INTO entries (id, user_ref, version) VALUES (?, ?, ?)",
-                    (entry.id, entry.user_ref, entry.version),
-                )
-                seq = connection.last_insert_rowid()
-            connection.execute("INSERT OR REPLACE INTO vectors VALUES (?, ?)", (seq, vector.tobytes()))
-            touched.add(entry.user_ref)
-            connection.execute(
-                "INSERT INTO words (rowid, terms, context_terms) VALUES (?, ?, ?)",
-                (seq, " ".join(entry.terms), " ".join(entry.context_terms)),
-            )
-        if touched:
-            _tick(connection, touched)
+                _insert(connection, entry, vector, clock)
+                touched.add(entry.user_ref)
+        _note(connection, touched, clock)
+
+
+def _insert(connection: apsw.Connection, entry: SealedEntry, vector: Vector, clock: int) -> None:
+    weights = document(entry.terms, entry.context_terms)
+    length = sum(weights.values())
+    connection.execute(
+        "INSERT INTO entries (id, user_ref, version, changed, length, terms) VALUES (?, ?, ?, ?, ?, ?)",
+        (entry.id, entry.user_ref, entry.version, clock, length, " ".join(weights)),
+    )
+    seq = connection.last_insert_rowid()
+    connection.execute("INSERT INTO vectors VALUES (?, ?)", (seq, vector.tobytes()))
+    connection.executemany(
+        "INSERT INTO postings VALUES (?, ?, ?, ?)", [(term, seq, weight, length) for term, weight in weights.items()]
+    )
 
 
 def _among(ids: Sequence[MemoryId]) -> str:
@@ -221,27 +258,24 @@ def remove(connection: apsw.Connection, ids: Sequence[MemoryId]) -> set[str]:
     """Removes those of `ids` that are there. The references of the users who had them."""
     with writing(connection):
         found = _rows(
-            connection, "SELECT seq, user_ref FROM entries WHERE id IN (SELECT value FROM json_each(?))", (_among(ids),)
+            connection,
+            "SELECT seq, terms, user_ref FROM entries WHERE id IN (SELECT value FROM json_each(?))",
+            (_among(ids),),
         )
-        for seq, _ in found:
-            connection.execute("DELETE FROM words WHERE rowid = ?", (seq,))
-            connection.execute("DELETE FROM vectors WHERE seq = ?", (seq,))
-            connection.execute("DELETE FROM entries WHERE seq = ?", (seq,))
-        owners = {owner for _, owner in found}
+        _delete(connection, [(seq, terms) for seq, terms, _ in found])
+        owners = {owner for _, _, owner in found}
         if owners:
-            _tick(connection, owners)
+            _note(connection, owners, _tick(connection))
     return owners
 
 
 def remove_user(connection: apsw.Connection, user_ref: UserRef) -> int:
     """Everything under this reference. Returns how many entries it had."""
     with writing(connection):
-        found = _rows(connection, "SELECT seq FROM entries WHERE user_ref = ?", (user_ref,))
-        connection.executemany("DELETE FROM words WHERE rowid = ?", found)
-        connection.executemany("DELETE FROM vectors WHERE seq = ?", found)
-        connection.execute("DELETE FROM entries WHERE user_ref = ?", (user_ref,))
+        found = _rows(connection, "SELECT seq, terms FROM entries WHERE user_ref = ?", (user_ref,))
+        _delete(connection, found)
         if found:
-            _tick(connection, {user_ref})
+            _note(connection, {user_ref}, _tick(connection))
     return len(found)
 
 
@@ -266,13 +300,52 @@ def count(connection: apsw.Connection, user_ref: UserRef | None) -> int:
     return int(number)
 
 
-def _matrix(connection: apsw.Connection, user_ref: str, changed: int, dimension: int) -> UserMatrix:
+def _matrix(connection: apsw.Connection, cache: MatrixCache, user_ref: str, dimension: int) -> UserMatrix | None:
+    """The user's vectors as this snapshot has them; None for a user without any. What is kept in memory is brought up to date."""
+    noted = _rows(connection, "SELECT changed, entries FROM users WHERE user_ref = ?", (user_ref,))
+    if not noted:
+        return None
+    changed, number = noted[0]
+    kept = cache.get(connection.filename, user_ref)
+    if kept is not None and kept.changed == changed:
+        return kept
+    matrix = None
+    if kept is not None and kept.changed < changed:
+        matrix = kept.updated(changed, *_vectors(connection, user_ref, kept.changed, dimension))
+    if matrix is None or len(matrix.ids) != number:  # nothing kept, or some of it has gone
+        matrix = UserMatrix(changed, *_vectors(connection, user_ref, 0, dimension))
+    cache.put(connection.filename, user_ref, matrix)
+    return matrix
+
+
+def _vectors(
+    connection: apsw.Connection, user_ref: str, after: int, dimension: int
+) -> tuple[tuple[MemoryId, ...], tuple[int, ...], NDArray[np.float32]]:
+    """What changed of a user's after that write, in ascending order of ids."""
     rows = _rows(
-        connection, "SELECT id, version, vector FROM entries JOIN vectors USING (seq) WHERE user_ref = ?", (user_ref,)
+        connection,
+        "SELECT id, version, vector FROM entries JOIN vectors USING (seq) WHERE user_ref = ? AND changed > ?",
+        (user_ref, after),
     )
     rows.sort(key=lambda row: row[0])
     vectors = np.frombuffer(b"".join(row[2] for row in rows), dtype=np.float32).reshape(len(rows), dimension)
-    return UserMatrix(changed, tuple(MemoryId(row[0]) for row in rows), tuple(row[1] for row in rows), vectors)
+    return tuple(MemoryId(row[0]) for row in rows), tuple(row[1] for row in rows), vectors
+
+
+def _worded(connection: apsw.Connection, user_ref: str, terms: Sequence[str], limit: int) -> list[Any]:
+    """BM25 as memory/lexical.py and the production tier's server reckon it (but for a constant): count and mean length of the whole
+    partition, document frequencies of the terms, which are this user's own because they are sealed; the filter stands all the same.
+    """
+    ((entries, worded, length),) = _rows(connection, "SELECT entries, worded, length FROM totals")
+    frequencies = _rows(
+        connection,
+        "SELECT term, count(*) FROM postings WHERE term IN (SELECT value FROM json_each(?)) GROUP BY term",
+        (json.dumps(terms),),
+    )
+    if not frequencies:
+        return []
+    idf = {term: math.log1p((entries - number + 0.5) / (number + 0.5)) for term, number in frequencies}
+    return _rows(connection, _WORDED, (json.dumps(idf), K1 * (1 - B), K1 * B * worded / length, user_ref, limit))
 
 
 def search(
@@ -283,41 +356,25 @@ def search(
     terms: Sequence[str],
     vector_limit: int,
     keyword_limit: int,
-    context_weight: float,
 ) -> list[Hit]:
     """Both arms over this user's entries alone, from one snapshot."""
     with reading(connection):
-        changed = _rows(connection, "SELECT changed FROM users WHERE user_ref = ?", (user_ref,))
-        if not changed:
-            return []
         near: list[tuple[MemoryId, int, float]] = []
         if vector is not None and vector_limit:
-            partition = connection.filename
-            matrix = cache.get(partition, user_ref, changed[0][0])
-            if matrix is None:
-                matrix = _matrix(connection, user_ref, changed[0][0], len(vector))
-                cache.put(partition, user_ref, matrix)
-            near = matrix.nearest(vector, vector_limit)
-        worded: list[tuple[MemoryId, int, float]] = []
-        if terms and keyword_limit:
-            # MATCH meets this user's postings alone, because the terms are sealed under his key; the filter stands all the same
-            worded = _rows(
-                connection,
-                "SELECT entries.id, entries.version, -bm25(words, 1.0, ?1) AS score FROM words JOIN entries ON entries.seq = words.rowid "
-                "WHERE words MATCH ?2 AND entries.user_ref = ?3 ORDER BY score DESC, entries.id LIMIT ?4",
-                (context_weight, " OR ".join(f'"{term}"' for term in terms), user_ref, keyword_limit),
-            )
+            matrix = _matrix(connection, cache, user_ref, len(vector))
+            near = [] if matrix is None else matrix.nearest(vector, vector_limit)
+        worded = _worded(connection, user_ref, terms, keyword_limit) if terms and keyword_limit else []
     hits = {found: Hit(found, version, cosine, None) for found, version, cosine in near}
     for found, version, score in worded:
         cosine = hits[found].cosine if found in hits else None
-        hits[MemoryId(found)] = Hit(MemoryId(found), version, cosine, score)
+        hits[found] = Hit(MemoryId(found), version, cosine, score)
     return list(hits.values())
 
 
 def scrub(connection: apsw.Connection, keep_waiting: KeepWaiting) -> None:
-    """What was removed leaves the file and the log: postings rewritten, pages zeroed (secure_delete), the log emptied."""
-    with writing(connection):
-        connection.execute("INSERT INTO words(words) VALUES ('optimize')")
+    """What was removed leaves the file and the log. Freed content is zeroed at once (secure_delete), but a row that moved to another
+    page leaves a copy behind, so the file is written anew; then the log is emptied."""
+    connection.execute("PRAGMA temp_store = FILE; VACUUM; PRAGMA temp_store = MEMORY;")
     tries = 0
     while _rows(connection, "PRAGMA wal_checkpoint(TRUNCATE)")[0][0]:  # busy: somebody still reads the log
         if not keep_waiting(tries):
@@ -328,11 +385,9 @@ def scrub(connection: apsw.Connection, keep_waiting: KeepWaiting) -> None:
 def clear(connection: apsw.Connection, keep_waiting: KeepWaiting) -> None:
     """Everything goes but the file, which says that it was dropped: another process that has it open must not go on writing."""
     with writing(connection):
-        _tick(connection, set())
+        _tick(connection)
         connection.execute("INSERT OR REPLACE INTO meta VALUES ('dropped', 1)")
-        connection.execute("DELETE FROM entries; DELETE FROM vectors; DELETE FROM users; DROP TABLE words;")
-        connection.execute(_WORDS)
-    connection.execute("VACUUM")
+        connection.execute("DELETE FROM entries; DELETE FROM postings; DELETE FROM users;")
     scrub(connection, keep_waiting)
 
 

@@ -5,6 +5,7 @@ bytes that it keeps. A further backend is one more entry in `BACKENDS`.
 """
 
 import base64
+import json
 from collections.abc import AsyncIterator, Callable, Sequence
 from pathlib import Path
 
@@ -61,8 +62,8 @@ class LocalBackend:
         rows = connection.execute("SELECT id, vector FROM entries JOIN vectors USING (seq)").fetchall()
         cosines = {found: float(np.frombuffer(blob, np.float32) @ vector) for found, blob in rows}
         worded = connection.execute(
-            "SELECT entries.id FROM words JOIN entries ON entries.seq = words.rowid WHERE words MATCH ?",
-            (" OR ".join(f'"{word}"' for word in words),),
+            "SELECT DISTINCT id FROM postings JOIN entries USING (seq) WHERE term IN (SELECT value FROM json_each(?))",
+            (json.dumps(list(words)),),
         ).fetchall()
         connection.close()
         return cosines, {found for (found,) in worded}

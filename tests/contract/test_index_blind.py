@@ -108,6 +108,7 @@ async def test_the_raw_bytes_hold_no_word_no_user_and_no_plain_vector(backend, b
     vectors = alike(len(TEXTS))
     rare = "marzipan 杏仁糖 4711"
     before = "gorgonzola 蓝纹奶酪"
+    empty = (await backend.raw_bytes()).lower()
     for number, user in enumerate(("unusual_username", "another_username")):
         entries = [plain(f"m{number}-{n}", vectors[n], text, context=TEXTS[n - 1]) for n, text in enumerate(TEXTS)]
         await blind384.upsert(scope(user), [*entries, plain(f"late-{number}", vectors[0], rare, context=before)])
@@ -116,6 +117,7 @@ async def test_the_raw_bytes_hold_no_word_no_user_and_no_plain_vector(backend, b
     lowered = raw.lower()
     words = {term for text in (*TEXTS, rare, before) for term in terms(text) if len(term.encode()) > 3}
     words |= {token(word) for word in words} | {"username"}
+    words = {word for word in words if word.encode() not in empty}  # "after" and "from" are words of a schema
     assert {"北京", "marzipan", "gorgonzola", "奶酪"} <= words
     for word in words:
         assert word.encode() not in lowered, word

@@ -208,7 +208,7 @@ class Collection:
 
     def __init__(self, config: Config) -> None:
         self.config = config
-        self.shards: dict[str, Shard] = {} if self.tenancy["enabled"] else {"": Shard(self)}
+        self.shards: dict[str, Shard] = {} if self.tenancy["enabled"] else {"": Shard(self, "")}
         self.asleep: set[str] = set()
 
     @property
@@ -229,7 +229,7 @@ class Collection:
         if tenant not in self.shards:
             if not self.tenancy["autoTenantCreation"]:
                 raise Refused(f'tenant not found: "{tenant}"')
-            self.shards[tenant] = Shard(self)
+            self.shards[tenant] = Shard(self, tenant)
         if tenant in self.asleep:
             if not self.tenancy["autoTenantActivation"]:
                 raise Refused(f"tenant not active: '{tenant}'")
@@ -311,7 +311,7 @@ class Collection:
                 )
         for each in given:
             if each["name"] not in self.shards:
-                self.shards[each["name"]] = Shard(self)
+                self.shards[each["name"]] = Shard(self, each["name"])
                 if _STATUS[each.get("activityStatus", "ACTIVE")] == "COLD":
                     self.asleep.add(each["name"])
         return [

@@ -53,8 +53,8 @@ def _unit(vector: np.ndarray) -> np.ndarray:
 
 
 class Shard:
-    def __init__(self, collection: "Collection") -> None:
-        self._collection = collection
+    def __init__(self, collection: "Collection", tenant: str) -> None:
+        self._collection, self._tenant = collection, tenant
         self.objects: dict[str, Stored] = {}
         self._docs: dict[int, Stored] = {}
         self._next = 0
@@ -97,7 +97,7 @@ class Shard:
             )
         return (
             f"{where}: insert called with a vector of the wrong size: {length}. Saved length: {saved}, path: "
-            f"/var/lib/weaviate/{self._collection.name.lower()}"
+            f"/var/lib/weaviate/{self._collection.name.lower()}/{self._tenant}"
         )
 
     def remove(self, id: str) -> Stored | None:

@@ -19,7 +19,7 @@ from weaviate.proto.v1.v6300.v1 import (
     weaviate_pb2_grpc,
 )
 
-from tests.standin.errors import Refused
+from tests.standin.errors import Refused, not_indexed
 from tests.standin.schema import Collection, Database
 from tests.standin.shard import MOST, Shard, Stored
 
@@ -80,7 +80,11 @@ class Wire(weaviate_pb2_grpc.WeaviateServicer):
         collection = self._collection(request.collection)
         names = self._returned(collection, request)
         filters = request.filters if request.HasField("filters") else None
+        if filters is not None:
+            _known(collection, filters, "", indexed=True)
         limit = request.limit or DEFAULT_LIMIT
+        if request.after:
+            self._alone(request)
         kind = "list"
         if request.HasField("near_vector"):
             kind, found = "distance", self._near(collection, request, filters, limit)
@@ -111,6 +115,24 @@ class Wire(weaviate_pb2_grpc.WeaviateServicer):
                 f"offset '{request.offset}' and limit '{request.limit}' exceeds the configured value for QUERY_MAXIMUM_RESULTS "
                 f"'{MOST}'. If you've supplied a negative offset or limit, this may be an underflow error"
             )
+
+    def _alone(self, request: search_get_pb2.SearchRequest) -> None:
+        """A cursor goes with nothing but a limit."""
+        where = "cursor api: invalid 'after' parameter: "
+        others = {
+            "where": request.HasField("filters"),
+            "sort": bool(request.sort_by),
+            "offset": bool(request.offset),
+            "other params": request.HasField("near_vector") or request.HasField("bm25_search"),
+        }
+        for name, given in others.items():
+            if given:
+                raise Refused(f"{where}{name} cannot be set with after and limit parameters")
+        try:
+            uuid.UUID(request.after)
+        except ValueError:
+            text = f"after parameter '{request.after}' is not a valid uuid: invalid UUID length: {len(request.after)}"
+            raise Refused(f"{where}{text}") from None
 
     def _near(
         self,
@@ -243,11 +265,12 @@ class Wire(weaviate_pb2_grpc.WeaviateServicer):
             id = str(uuid.UUID(given.uuid))
         except ValueError:
             raise Refused(f"invalid UUID length: {len(given.uuid)}") from None
+        checked = collection.checked(properties)
         shard = collection.shard(given.tenant)
         vectors = {each.name or collection.targets[0]: _vector(each.vector_bytes) for each in given.vectors}
         if given.vector_bytes:
             vectors[collection.targets[0]] = _vector(given.vector_bytes)
-        shard.put(id, collection.checked(properties), vectors)
+        shard.put(id, checked, vectors)
 
     def _delete(self, request: batch_delete_pb2.BatchDeleteRequest) -> batch_delete_pb2.BatchDeleteReply:
         """At most `MOST` a call; `matches` counts them all."""
@@ -304,10 +327,13 @@ def _sorting(name: str) -> Callable[[Stored], Any]:
     return lambda stored: stored.id if name == "_id" else stored.properties.get(name)
 
 
-def _known(collection: Collection, filters: base_pb2.Filters, where: str) -> None:
+def _known(collection: Collection, filters: base_pb2.Filters, where: str, *, indexed: bool = False) -> None:
     for each in _leaves(filters):
-        if each.target.property != "_id":
-            _where(where, lambda: collection.about(each.target.property))  # noqa: B023 - called at once
+        name = each.target.property
+        if name != "_id":
+            about = _where(where, lambda: collection.about(name))  # noqa: B023 - called at once
+            if indexed and not (about["indexFilterable"] or about["indexSearchable"]):
+                raise not_indexed("Filtering", name, "indexFilterable")
 
 
 def _leaves(filters: base_pb2.Filters) -> Iterator[base_pb2.Filters]:

@@ -10,15 +10,16 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import apsw
+import numpy as np
 import pytest
 
 from memory.errors import ConfigError, DeadlineExceeded, NotFound, Overloaded, Unavailable
-from memory.ids import MemoryId, TenantId
+from memory.ids import MemoryId, TenantId, UserRef
 from memory.scope import system_scope
 from storage.index import partition
 from storage.index.local import LocalIndex, _Job
 from storage.index.partition import file_name
-from tests.contract.index_backends import DIMENSION, MODEL, LocalBackend, asking, ids_of, scope, sealed, unit
+from tests.contract.index_backends import DIMENSION, MODEL, LocalBackend, asking, ids_of, scope, sealed, token, unit
 
 pytestmark = pytest.mark.asyncio
 (VECTOR,) = unit(1)
@@ -240,6 +241,75 @@ async def test_a_scrub_waits_for_readers_and_gives_up_at_its_deadline(local, mon
     reader.close()
     await index.scrub(scope())
     assert log_of(local) == b""
+
+
+async def test_p26_after_a_scrub_no_copy_of_a_moved_row_is_left(local):
+    """Rows of a tree move between pages as it grows, and leave copies that deleting the row doesn't reach."""
+    index = await local.open()
+    vectors, random = unit(20), np.random.default_rng(7)
+    for batch in range(60):
+        for user in ("gone", "kept"):
+            await index.upsert(
+                scope(),
+                [
+                    sealed(
+                        f"{user}{batch}-{n}",
+                        vectors[n],
+                        " ".join(f"{user}{w}" for w in random.integers(0, 999, 25)),
+                        user=user,
+                    )
+                    for n in range(20)
+                ],
+            )
+        if batch % 3 == 0:
+            await index.remove(scope(), [MemoryId(f"gone{batch}-{n}") for n in range(7)])
+    words = {user: [token(f"{user}{n}").encode() for n in range(999)] for user in ("gone", "kept")}
+    assert await index.remove_user(scope(), UserRef("gone")) == 60 * 20 - 20 * 7
+    await index.scrub(scope())
+    raw = await local.raw_bytes()
+    assert not any(word in raw for word in words["gone"]) and b"gone" not in raw
+    assert sum(word in raw for word in words["kept"]) > 900
+    assert await index.count(scope(), None) == 60 * 20
+
+
+async def test_what_is_kept_in_memory_follows_every_kind_of_change(local):
+    """Another process's writes, looked at after each: added in the middle, replaced, removed, moved to another user, removed and added."""
+    here, there = await local.open(), await local.open()
+    vectors, random = unit(300), np.random.default_rng(3)
+    expected: dict[str, tuple[str, int]] = {}
+
+    async def agree():
+        for user in ("u1", "u2"):
+            hits = await here.search(scope(), asking(vectors[0], user=user), 1_000, 0)
+            mine = {id: row for id, (owner, row) in expected.items() if owner == user}
+            assert {hit.id: hit.cosine for hit in hits} == pytest.approx(
+                {id: float(vectors[row] @ vectors[0]) for id, row in mine.items()}, abs=1e-6
+            )
+            assert [hit.cosine for hit in hits] == sorted((hit.cosine for hit in hits), reverse=True)
+
+    for version in range(1, 60):
+        ids = [f"m{n}" for n in random.integers(0, 40, random.integers(1, 9))]
+        if version % 4 == 0:
+            await there.remove(scope(), [MemoryId(id) for id in ids])
+            expected = {id: about for id, about in expected.items() if id not in ids}
+        if version % 4 != 0 or version % 8 == 0:
+            user, row = f"u{random.integers(1, 3)}", int(random.integers(0, 300))
+            await there.upsert(scope(), [sealed(id, vectors[row], user=user, version=version) for id in ids])
+            expected |= dict.fromkeys(ids, (user, row))
+        await agree()
+
+
+async def test_a_file_that_was_made_anew_is_not_taken_for_the_one_before(local):
+    """An operator moved the damaged file away and had everything indexed again."""
+    old, new = unit(2)
+    index = local.bare(open_files=0)
+    for vector in (old, new):
+        await index.ensure_tenant(scope())
+        await index.upsert(scope(), [sealed("m1", vector)])
+        (hit,) = await index.search(scope(), asking(vector), 5, 0)
+        assert hit.cosine == pytest.approx(1, abs=1e-5)
+        for file in local.folder.iterdir():
+            file.unlink()
 
 
 async def test_after_close_it_is_unavailable(local):
