@@ -5,6 +5,7 @@ database. On SQLite it runs in a thread (storage/records/sqlite.py says why), on
 """
 
 import asyncio
+import logging
 import threading
 from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -18,6 +19,8 @@ from tenacity import AsyncRetrying, RetryCallState, stop_after_delay, wait_rando
 
 from memory.errors import ConfigError, Conflict, DeadlineExceeded, InvalidInput, Overloaded, StrataError, Unavailable
 from storage.records.sqlite import IMMEDIATE, sqlite_engine, truncate_log
+
+logging.getLogger("asyncmy").setLevel(logging.ERROR)  # its warnings are the server's own words, which may quote values
 
 T = TypeVar("T")
 Work = Callable[[Connection], T]

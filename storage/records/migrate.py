@@ -4,7 +4,7 @@ import asyncio
 import fcntl
 import hashlib
 import os
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, TypeVar
@@ -13,9 +13,9 @@ from alembic import command
 from alembic.config import Config
 from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
-from sqlalchemy import URL, Connection, NullPool, inspect, text
+from sqlalchemy import URL, Connection, NullPool, TextClause, inspect, text
 from sqlalchemy.exc import SQLAlchemyError
-from sqlalchemy.ext.asyncio import create_async_engine
+from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
 
 from memory.errors import ConfigError
 from storage.records.engine import Database, database_url
@@ -24,14 +24,27 @@ from storage.records.sqlite import IMMEDIATE, sqlite_engine
 T = TypeVar("T")
 
 _POLL_S = 0.05
+_ANSWER_S = 30.0
 _HERE = Path(__file__).parent / "migrations"
 
 
-def migrate(url: str, revision: str = "head", wait_s: float = 60.0) -> str:
+def migrate(url: str, revision: str = "head", wait_s: float = 60.0, limit_s: float = 3600.0) -> str:
     """Upgrade the database at `url` to `revision` and return the revision that it has then. Replicas that start together take
     turns: the first migrates, the others find it done. ConfigError where the lock is not free within `wait_s`, where the
-    database cannot be opened, or where it was made by a later release. Blocks; within an event loop, call it in a thread."""
-    return asyncio.run(_migrate(database_url(url), revision, wait_s))
+    database cannot be opened, was made by a later release, or has not changed a large table within `limit_s`: what was done
+    so far counts where the database says so, and the next start goes on. Blocks; within an event loop, call it in a thread."""
+    return asyncio.run(_limited(database_url(url), revision, wait_s, limit_s))
+
+
+async def _limited(parsed: URL, revision: str, wait_s: float, limit_s: float) -> str:
+    try:
+        async with asyncio.timeout(limit_s):
+            return await _migrate(parsed, revision, wait_s)
+    except TimeoutError:
+        where = parsed.render_as_string(hide_password=True)
+        raise ConfigError(
+            where, f"the migration did not end within {limit_s:.0f} s: look at what the database does"
+        ) from None
 
 
 async def _migrate(parsed: URL, revision: str, wait_s: float) -> str:
@@ -119,13 +132,22 @@ async def _alone(url: URL, wait_s: float) -> AsyncIterator[None]:
     held = _file_lock(url) if url.get_backend_name() == "sqlite" else _server_lock(url)
     async with held as try_lock:
         deadline = asyncio.get_running_loop().time() + wait_s
-        while not await try_lock():
+        while not await _in_time(try_lock(), url):
             if asyncio.get_running_loop().time() >= deadline:
                 raise ConfigError(
                     "records", f"another migration is still running after {wait_s:.0f} s: wait for it or end it"
                 )
             await asyncio.sleep(_POLL_S)
         yield
+
+
+async def _in_time(call: Awaitable[T], url: URL) -> T:
+    """The answer of a server that may take connections and say nothing."""
+    try:
+        return await asyncio.wait_for(call, _ANSWER_S)
+    except TimeoutError:
+        where = url.render_as_string(hide_password=True)
+        raise ConfigError(where, f"the database does not answer within {_ANSWER_S:.0f} s: look at its state") from None
 
 
 @asynccontextmanager
@@ -159,16 +181,24 @@ async def _server_lock(url: URL) -> AsyncIterator[Callable[[], Any]]:
         statement = text("SELECT pg_try_advisory_lock(:number)").bindparams(number=number)
     else:
         statement = text("SELECT GET_LOCK(:name, 0)").bindparams(name=name)
-    engine = create_async_engine(url, poolclass=NullPool, hide_parameters=True)
+    # No transaction is held open meanwhile: some servers end the sessions of idle ones.
+    engine = create_async_engine(url, poolclass=NullPool, isolation_level="AUTOCOMMIT", hide_parameters=True)
     try:
-        async with engine.connect() as connection:
-
-            async def try_lock() -> bool:
-                return bool((await connection.execute(statement)).scalar())
-
-            yield try_lock
+        connection = await _in_time(_connected(engine), url)
+        try:
+            yield lambda: _locked(connection, statement)
+        finally:
+            await connection.close()  # releases the lock
     except (SQLAlchemyError, OSError):
         where = url.render_as_string(hide_password=True)
         raise ConfigError(where, "the database cannot be reached: check that it is there and allows it") from None
     finally:
         await engine.dispose()
+
+
+async def _connected(engine: AsyncEngine) -> AsyncConnection:
+    return await engine.connect()
+
+
+async def _locked(connection: AsyncConnection, statement: TextClause) -> bool:
+    return bool((await connection.execute(statement)).scalar())

@@ -7,7 +7,7 @@ from storage.records.schema import metadata
 context.configure(
     connection=context.config.attributes["connection"],
     target_metadata=metadata,
-    transactional_ddl=context.config.attributes["connection"].dialect.name != "mysql",
+    transactional_ddl=context.config.attributes["connection"].dialect.name not in ("mysql", "mariadb"),
     compare_type=True,
 )
 with context.begin_transaction():

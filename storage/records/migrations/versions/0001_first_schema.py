@@ -4,6 +4,7 @@ import sqlalchemy as sa
 from alembic import op
 
 from storage.records import types
+from storage.records.migrations.again import create_index, create_table
 
 revision = "0001"
 down_revision = None
@@ -12,7 +13,7 @@ depends_on = None
 
 
 def upgrade() -> None:
-    op.create_table(
+    create_table(
         "audit",
         sa.Column("number", types.COUNTER, autoincrement=True, nullable=False),
         sa.Column("tenant_id", types.ID, nullable=False),
@@ -32,9 +33,9 @@ def upgrade() -> None:
         mysql_collate="utf8mb4_bin",
         mysql_engine="InnoDB",
     )
-    op.create_index("ix_audit_memory", "audit", ["tenant_id", "memory_id"], unique=False)
-    op.create_index("ix_audit_user", "audit", ["tenant_id", "user_id", "at"], unique=False)
-    op.create_table(
+    create_index("ix_audit_memory", "audit", ["tenant_id", "memory_id"], unique=False)
+    create_index("ix_audit_user", "audit", ["tenant_id", "user_id", "at"], unique=False)
+    create_table(
         "memories",
         sa.Column("tenant_id", types.ID, nullable=False),
         sa.Column("id", types.ID, nullable=False),
@@ -75,14 +76,14 @@ def upgrade() -> None:
         mysql_collate="utf8mb4_bin",
         mysql_engine="InnoDB",
     )
-    op.create_index("ix_memories_fingerprint", "memories", ["tenant_id", "user_id", "fingerprint_digest"], unique=False)
-    op.create_index("ix_memories_page", "memories", ["tenant_id", "user_id", "created_at", "id"], unique=False)
-    op.create_index(
+    create_index("ix_memories_fingerprint", "memories", ["tenant_id", "user_id", "fingerprint_digest"], unique=False)
+    create_index("ix_memories_page", "memories", ["tenant_id", "user_id", "created_at", "id"], unique=False)
+    create_index(
         "ix_memories_recent", "memories", ["tenant_id", "user_id", "status", "importance", "created_at"], unique=False
     )
-    op.create_index("ix_memories_subject", "memories", ["tenant_id", "user_id", "subject_digest"], unique=False)
-    op.create_index("ix_memories_supersedes", "memories", ["tenant_id", "user_id", "supersedes"], unique=False)
-    op.create_table(
+    create_index("ix_memories_subject", "memories", ["tenant_id", "user_id", "subject_digest"], unique=False)
+    create_index("ix_memories_supersedes", "memories", ["tenant_id", "user_id", "supersedes"], unique=False)
+    create_table(
         "receipts",
         sa.Column("tenant_id", types.ID, nullable=False),
         sa.Column("id", types.ID, nullable=False),
@@ -101,7 +102,7 @@ def upgrade() -> None:
         mysql_collate="utf8mb4_bin",
         mysql_engine="InnoDB",
     )
-    op.create_table(
+    create_table(
         "tenants",
         sa.Column("id", types.ID, nullable=False),
         sa.Column("display_name", types.CONTENT, nullable=False),
@@ -116,7 +117,7 @@ def upgrade() -> None:
         mysql_collate="utf8mb4_bin",
         mysql_engine="InnoDB",
     )
-    op.create_table(
+    create_table(
         "users",
         sa.Column("tenant_id", types.ID, nullable=False),
         sa.Column("user_id", types.ID, nullable=False),
@@ -131,8 +132,8 @@ def upgrade() -> None:
         mysql_collate="utf8mb4_bin",
         mysql_engine="InnoDB",
     )
-    op.create_index("uq_users_ref", "users", ["ref"], unique=True)
-    op.create_table(
+    create_index("uq_users_ref", "users", ["ref"], unique=True)
+    create_table(
         "dirty",
         sa.Column("tenant_id", types.ID, nullable=False),
         sa.Column("memory_id", types.ID, nullable=False),
@@ -158,9 +159,9 @@ def upgrade() -> None:
         mysql_collate="utf8mb4_bin",
         mysql_engine="InnoDB",
     )
-    op.create_index("ix_dirty_due", "dirty", ["due_at"], unique=False)
-    op.create_index("ix_dirty_user", "dirty", ["tenant_id", "user_id"], unique=False)
-    op.create_table(
+    create_index("ix_dirty_due", "dirty", ["due_at"], unique=False)
+    create_index("ix_dirty_user", "dirty", ["tenant_id", "user_id"], unique=False)
+    create_table(
         "memory_entities",
         sa.Column("tenant_id", types.ID, nullable=False),
         sa.Column("memory_id", types.ID, nullable=False),
@@ -180,8 +181,8 @@ def upgrade() -> None:
         mysql_collate="utf8mb4_bin",
         mysql_engine="InnoDB",
     )
-    op.create_index("ix_memory_entities_name", "memory_entities", ["tenant_id", "user_id", "name_digest"], unique=False)
-    op.create_table(
+    create_index("ix_memory_entities_name", "memory_entities", ["tenant_id", "user_id", "name_digest"], unique=False)
+    create_table(
         "memory_tokens",
         sa.Column("tenant_id", types.ID, nullable=False),
         sa.Column("memory_id", types.ID, nullable=False),
@@ -205,7 +206,7 @@ def upgrade() -> None:
         mysql_collate="utf8mb4_bin",
         mysql_engine="InnoDB",
     )
-    op.create_table(
+    create_table(
         "memory_turns",
         sa.Column("tenant_id", types.ID, nullable=False),
         sa.Column("memory_id", types.ID, nullable=False),
@@ -229,10 +230,10 @@ def upgrade() -> None:
         mysql_collate="utf8mb4_bin",
         mysql_engine="InnoDB",
     )
-    op.create_index(
+    create_index(
         "ix_memory_turns_turn", "memory_turns", ["tenant_id", "user_id", "session_id", "turn_id"], unique=False
     )
-    op.create_table(
+    create_table(
         "revisions",
         sa.Column("number", types.COUNTER, autoincrement=True, nullable=False),
         sa.Column("tenant_id", types.ID, nullable=False),
@@ -263,8 +264,8 @@ def upgrade() -> None:
         mysql_collate="utf8mb4_bin",
         mysql_engine="InnoDB",
     )
-    op.create_index("ix_revisions_memory", "revisions", ["tenant_id", "memory_id", "number"], unique=False)
-    op.create_table(
+    create_index("ix_revisions_memory", "revisions", ["tenant_id", "memory_id", "number"], unique=False)
+    create_table(
         "tenant_keys",
         sa.Column("id", types.ID, nullable=False),
         sa.Column("tenant_id", types.ID, nullable=False),
@@ -281,7 +282,7 @@ def upgrade() -> None:
         mysql_collate="utf8mb4_bin",
         mysql_engine="InnoDB",
     )
-    op.create_index("ix_tenant_keys_tenant", "tenant_keys", ["tenant_id"], unique=False)
+    create_index("ix_tenant_keys_tenant", "tenant_keys", ["tenant_id"], unique=False)
 
 
 def downgrade() -> None:

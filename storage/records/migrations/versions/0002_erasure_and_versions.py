@@ -4,6 +4,7 @@ import sqlalchemy as sa
 from alembic import op
 
 from storage.records import types
+from storage.records.migrations.again import add_column, create_index, create_table
 
 revision = "0002"
 down_revision = "0001"
@@ -12,7 +13,7 @@ depends_on = None
 
 
 def upgrade() -> None:
-    op.create_table(
+    create_table(
         "erasures",
         sa.Column("tenant_id", types.ID, nullable=False),
         sa.Column("receipt_id", types.ID, nullable=False),
@@ -32,9 +33,9 @@ def upgrade() -> None:
         mysql_collate="utf8mb4_bin",
         mysql_engine="InnoDB",
     )
-    op.create_index("ix_erasures_due", "erasures", ["due_at"], unique=False)
-    op.create_index("ix_erasures_user", "erasures", ["tenant_id", "user_id"], unique=False)
-    op.create_table(
+    create_index("ix_erasures_due", "erasures", ["due_at"], unique=False)
+    create_index("ix_erasures_user", "erasures", ["tenant_id", "user_id"], unique=False)
+    create_table(
         "index_versions",
         sa.Column("model_key", types.ID, nullable=False),
         sa.Column("dimension", sa.Integer(), nullable=False),
@@ -52,7 +53,7 @@ def upgrade() -> None:
         mysql_collate="utf8mb4_bin",
         mysql_engine="InnoDB",
     )
-    op.create_table(
+    create_table(
         "placements",
         sa.Column("tenant_id", types.ID, nullable=False),
         sa.Column("model_key", types.ID, nullable=False),
@@ -67,9 +68,16 @@ def upgrade() -> None:
         mysql_collate="utf8mb4_bin",
         mysql_engine="InnoDB",
     )
-    op.add_column("users", sa.Column("erasing_at", types.UtcDateTime(), nullable=True))
-    op.add_column("tenants", sa.Column("erasing_at", types.UtcDateTime(), nullable=True))
-    op.add_column("receipts", sa.Column("stores", types.DOCUMENT, nullable=True))
+    add_column("users", sa.Column("erasing_at", types.UtcDateTime(), nullable=True))
+    add_column("tenants", sa.Column("erasing_at", types.UtcDateTime(), nullable=True))
+    add_column("receipts", sa.Column("stores", types.DOCUMENT, nullable=True))
     # SQLite changes a column by copying its table
     with op.batch_alter_table("receipts") as receipts:
         receipts.alter_column("user_id", existing_type=types.ID, nullable=True)
+    # Every user has a row by now, which carries the fence; where SQLite was written before, one without a key had none.
+    op.execute(
+        "INSERT INTO users (tenant_id, user_id, created_at) "
+        "SELECT m.tenant_id, m.user_id, MIN(m.created_at) FROM memories m "
+        "LEFT JOIN users u ON u.tenant_id = m.tenant_id AND u.user_id = m.user_id "
+        "WHERE u.user_id IS NULL GROUP BY m.tenant_id, m.user_id"
+    )
