@@ -5,126 +5,93 @@ Anything that is wrong stops the start with one line (ConfigError) that says wha
 """
 
 import asyncio
-import base64
-import os
-import secrets as random_secrets
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Sequence
 from pathlib import Path
 
-from deployments.edge.credentials import Pepper, TokenKeys
+import structlog
+
+from deployments.indexes import open_index
+from deployments.references import check_home, read_secrets, records_url, sessions_url
 from deployments.settings import StoreSettings
-from deployments.tenancy import TenantFile, declare, read_tenant_files, secret_reference, write_private
-from memory.errors import ConfigError
+from deployments.stores import Stores, open_stores
+from deployments.tenancy import TenantFile, declare, read_tenant_files
+from memory.errors import NotFound, StrataError
+from memory.ids import TenantId
+from memory.policy import Isolation
+from memory.scope import system_scope
 from models.progress import Progress, silent
-from storage.keys import MasterKey
-from storage.receipts import ReceiptSigner
-from storage.records import SqlTenants, create_engine, migrate
-from storage.secrets import read_secret
-from storage.sessions.valkey_server import ensure_running
+from storage.protocols import Placement
+from storage.records import migrate
 
-
-def check_home(home: Path) -> None:
-    """Makes the home; ConfigError where it cannot be written."""
-    probe = home / f".write-{os.getpid()}"
-    try:
-        home.mkdir(parents=True, exist_ok=True, mode=0o700)
-        probe.write_bytes(b"")
-        probe.unlink()
-    except OSError as error:
-        raise ConfigError(
-            str(home), f"cannot be written ({error.strerror}); set STRATA_HOME to a folder that you own"
-        ) from None
-
-
-def records_url(settings: StoreSettings) -> str:
-    if settings.records_url != "embedded":
-        return dereferenced(settings.records_url, settings.home)
-    return f"sqlite:///{settings.home / 'data' / 'records.db'}"
-
-
-def sessions_url(settings: StoreSettings) -> str:
-    """The URL of the session tier; starts or re-attaches the bundled server where that is asked for."""
-    if settings.sessions_url == "bundled":
-        return ensure_running(settings.home)
-    return dereferenced(settings.sessions_url, settings.home)
-
-
-def dereferenced(value: str, home: Path) -> str:
-    """What a setting says, or what the reference in it names."""
-    return read_secret(secret_reference(value, home)) if value.startswith(("env:", "file:")) else value
-
-
-def refuse_passwords(settings: StoreSettings) -> None:
-    """ConfigError where a URL in a configuration file has a password in it."""
-    for name in ("records_url", "sessions_url"):
-        _, _, rest = getattr(settings, name).partition("://")
-        user, at, _ = rest.partition("/")[0].rpartition("@")
-        if at and ":" in user:
-            raise ConfigError(
-                f"stores.{name}", "has a password in it; keep the URL in a secret and write env:NAME here"
-            )
-
-
-def _secret(settings: StoreSettings, reference: str | None, name: str, make: Callable[[], str]) -> str:
-    """The secret behind `reference`; without one, the home's own, made at the first start."""
-    if reference is None:
-        write_private(settings.home / "secrets" / name, make())
-        reference = f"file:{settings.home / 'secrets' / name}"
-    return read_secret(secret_reference(reference, settings.home))
-
-
-def _random_key() -> str:
-    return base64.b64encode(random_secrets.token_bytes(32)).decode()
-
-
-@dataclass(frozen=True)
-class Secrets:
-    """Every secret, read."""
-
-    master: MasterKey
-    pepper: Pepper
-    token_keys: TokenKeys
-    receipts: ReceiptSigner
-
-
-def read_secrets(settings: StoreSettings) -> Secrets:
-    """ConfigError names the reference that cannot be read, or the setting whose secret is of the wrong shape."""
-    given = settings.secrets
-    references: dict[str, str | None] = dict(given.token_keys) if given.token_keys else {"k1": None}
-    signing = given.token_key_id or sorted(references)[-1]
-    return Secrets(
-        MasterKey.from_base64(_secret(settings, given.master_key, "master.key", _random_key)),
-        Pepper(_secret(settings, given.pepper, "pepper.key", _random_key).encode()),
-        TokenKeys(
-            {kid: _secret(settings, one, f"token-{kid}.key", _random_key) for kid, one in references.items()}, signing
-        ),
-        ReceiptSigner.from_base64(_secret(settings, given.receipt_key, "receipt.key", _random_key)),
-    )
+log = structlog.get_logger(__name__)
 
 
 def prepare_stores(settings: StoreSettings, progress: Progress = silent) -> None:
     """Everything but the model. Safe when several processes do it at once."""
     check_home(settings.home)
     (settings.home / "data").mkdir(exist_ok=True, mode=0o700)
-    pepper = read_secrets(settings).pepper
+    _forget_former_index(settings.home)
+    read_secrets(settings)
     progress("session server", 0.0)
     sessions_url(settings)
     progress("records", 0.4)
-    records = records_url(settings)
-    migrate(records)
+    migrate(records_url(settings))
     progress("tenants", 0.8)
     if settings.tenants_dir is not None:
-        tenants = read_tenant_files(settings.tenants_dir)
-        asyncio.run(declare_all(records, tenants, settings.home, pepper))
+        asyncio.run(declare_all(settings, read_tenant_files(settings.tenants_dir)))
     progress("ready", 1.0)
 
 
-async def declare_all(url: str, tenants: list[TenantFile], home: Path, pepper: Pepper) -> dict[str, bool]:
-    """Tenant id -> whether anything changed."""
-    engine = create_engine(url)
+def _forget_former_index(home: Path) -> None:
+    """The files of the time before each model had a folder of its own: no deletion reaches them. What was in them is indexed anew."""
+    for path in (home / "index").glob("t-*.db*"):
+        path.unlink(missing_ok=True)
+
+
+async def declare_all(settings: StoreSettings, files: Sequence[TenantFile]) -> dict[str, bool]:
+    """Tenant id -> whether anything changed. A new or changed one gets its partition in every index that there is already;
+    where an index is away, the Curator makes it with the tenant's first entry."""
+    async with open_stores(settings) as stores:
+        await _place(stores, files)
+        changed = {file.id: await declare(stores.tenants, file, settings.home, stores.secrets.pepper) for file in files}
+        await _ensure(stores, [TenantId(tenant_id) for tenant_id, differs in changed.items() if differs])
+        return changed
+
+
+async def _place(stores: Stores, files: Sequence[TenantFile]) -> None:
+    """Where a new tenant's policy wants it, known to every replica before there is anything to place."""
+    versions = await stores.versions.versions(system_scope())
+    placed = False
+    for file in files:
+        tenant_id = TenantId(file.id)
+        if file.policy.isolation is Isolation.SHARD or await _declared(stores, tenant_id):
+            continue
+        for version in versions:
+            placement = Placement(file.policy.isolation.value)
+            await stores.versions.place(system_scope(tenant_id), version.model_key, placement)
+            placed = True
+    if placed:
+        await asyncio.sleep(2 * stores.settings.policy_poll_s)
+
+
+async def _declared(stores: Stores, tenant_id: TenantId) -> bool:
     try:
-        store = SqlTenants(engine)
-        return {tenant.id: await declare(store, tenant, home, pepper) for tenant in tenants}
-    finally:
-        await engine.dispose()
+        await stores.tenants.tenant(system_scope(), tenant_id)
+    except NotFound:
+        return False
+    return True
+
+
+async def _ensure(stores: Stores, tenants: Sequence[TenantId]) -> None:
+    for version in await stores.versions.versions(system_scope()) if tenants else ():
+        try:
+            opened = await open_index(
+                stores.settings, stores.versions, stores.keys, version.model_key, version.dimension
+            )
+            try:
+                for tenant_id in tenants:
+                    await opened.index.ensure_tenant(system_scope(tenant_id))
+            finally:
+                await opened.index.aclose()
+        except StrataError as error:
+            log.warning("partitions_left_to_the_curator", kind=error.slug)

@@ -12,7 +12,8 @@ def prepare_once(stores: StoreSettings) -> None:
     """Makes `serve run` work on its own: stores, schema, tenants. Nothing where `strata up` was here before."""
     if os.environ.get(PREPARED):
         return
-    from deployments.bootstrap import prepare_stores, refuse_passwords
+    from deployments.bootstrap import prepare_stores
+    from deployments.references import refuse_passwords
 
     refuse_passwords(stores)
     prepare_stores(stores)

@@ -5,19 +5,22 @@ import asyncio
 import shutil
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 from deployments.placements import Placements
+from deployments.references import dereferenced
 from deployments.settings import StoreSettings
-from memory.errors import Unavailable
+from deployments.tenancy import secret_reference
+from deployments.versions import IndexStore
+from memory.errors import ConfigError, Unavailable
 from memory.scope import system_scope
 from storage.index.blind import BlindIndex, KeyRing
 from storage.index.local import LocalIndex
-from storage.protocols import PlacementStore, VectorIndex, VersionState, VersionStore
+from storage.protocols import VectorIndex, VersionState
+from storage.secrets import read_secret
 
-
-class IndexStore(VersionStore, PlacementStore, Protocol):
-    """What the records know of indexes."""
+if TYPE_CHECKING:  # the client takes seconds to import, and an extra to install
+    from storage.index.weaviate.index import WeaviateIndex
 
 
 @dataclass(frozen=True)
@@ -47,7 +50,28 @@ async def open_index(
 
 
 async def _backend(settings: StoreSettings, model_key: str, dimension: int, placements: Placements) -> VectorIndex:
-    return LocalIndex(_folder(settings, model_key), model_key, dimension, settings.deadlines.index_s)
+    if settings.index == "local":
+        return LocalIndex(_folder(settings, model_key), model_key, dimension, settings.deadlines.index_s)
+    return weaviate_index(settings, model_key, dimension, placements)
+
+
+def weaviate_index(settings: StoreSettings, model_key: str, dimension: int, placements: Placements) -> "WeaviateIndex":
+    """Not connected yet. ConfigError where the configured index is another, or cannot be read."""
+    try:
+        from storage.index.weaviate.index import WeaviateIndex
+    except ImportError:
+        raise ConfigError("stores.index", "Weaviate needs its client: pip install 'strata-memory[weaviate]'") from None
+    if settings.index == "local":
+        raise ConfigError("stores.index", "is the local one")
+    chosen = settings.index
+    where = {name: dereferenced(getattr(chosen, name), settings.home) for name in ("http", "grpc")}
+    key = (
+        None
+        if chosen.api_key is None
+        else read_secret(secret_reference(chosen.api_key, settings.home), "index.api_key")
+    )
+    chosen = chosen.model_copy(update=where)
+    return WeaviateIndex(chosen, key, model_key, dimension, settings.deadlines.index_s, placements.of)
 
 
 def _folder(settings: StoreSettings, model_key: str) -> Path:

@@ -7,7 +7,7 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 from ray.serve.schema import DeploymentSchema, HTTPOptionsSchema, ServeApplicationSchema, ServeDeploySchema
 
-from deployments.bootstrap import refuse_passwords
+from deployments.references import refuse_passwords
 from deployments.settings import ContextArgs, InferenceArgs, MemoryArgs, StoreSettings
 from deployments.strict_yaml import parse, read_yaml, unknown_key
 from memory.errors import ConfigError

@@ -5,7 +5,7 @@ import contextlib
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 
-from deployments.bootstrap import Secrets, check_home, read_secrets, records_url, sessions_url
+from deployments.references import Secrets, check_home, read_secrets, records_url, sessions_url
 from deployments.settings import StoreSettings
 from storage.index.blind import KeyRing
 from storage.records import Database, SqlRecords, SqlTenants, check_schema, create_engine

@@ -2,13 +2,18 @@
 
 from dataclasses import asdict
 from datetime import datetime
-from typing import Any
+from typing import Any, Protocol
 
+from deployments.placements import place_as_wanted
 from memory.encoding import ModelCard
 from memory.errors import ConfigError
 from memory.scope import system_scope
 from storage.index.blind import BlindIndex
-from storage.protocols import IndexVersion, Records, TenantStore, VersionState, VersionStore
+from storage.protocols import IndexVersion, PlacementStore, Records, TenantStore, VersionState, VersionStore
+
+
+class IndexStore(VersionStore, PlacementStore, Protocol):
+    """What the records know of indexes."""
 
 
 def details_of(card: ModelCard) -> dict[str, Any]:
@@ -30,7 +35,7 @@ def check_details(version: IndexVersion, card: ModelCard) -> None:
         )
 
 
-async def begin(versions: VersionStore, records: Records, tenants: TenantStore, card: ModelCard, now: datetime) -> bool:
+async def begin(versions: IndexStore, records: Records, tenants: TenantStore, card: ModelCard, now: datetime) -> bool:
     """For a start with this model: its version is active from now on. True where it was not before. ConfigError where the entries
     were embedded by another model. Any number of replicas may start at once: each step may run twice.
     """
@@ -45,6 +50,7 @@ async def begin(versions: VersionStore, records: Records, tenants: TenantStore, 
     if active is not None and (own is None or own.state is not VersionState.READY) and await _entries(records, tenants):
         raise ConfigError("embedder.model", _what_to_do(own, active, card))
     if own is None:
+        await place_as_wanted(versions, tenants, card.key)
         own = IndexVersion(card.key, card.dimension, VersionState.READY, details_of(card), now)
         await versions.put(system, own)
     await versions.activate(system, card.key, now)

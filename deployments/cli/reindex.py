@@ -11,6 +11,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn
 from rich.table import Table
 
 from deployments.indexes import open_index, remove_index
+from deployments.placements import place_as_wanted
 from deployments.reindexing import Done, Reindexer, Watch
 from deployments.reindexing import drop as drop_version
 from deployments.serve_file import read_serve_file
@@ -80,6 +81,9 @@ async def _reindex(stores_settings: StoreSettings, settings: EncoderSettings, fo
         with _alone(stores_settings.home):
             encoder = await asyncio.to_thread(Encoder.from_folder, folder, settings)
             embedder = InProcessEmbedder(encoder)
+            listed = {version.model_key for version in await stores.versions.versions(system_scope())}
+            if encoder.card.key not in listed:
+                await place_as_wanted(stores.versions, stores.tenants, encoder.card.key)
             opened = await open_index(
                 stores_settings, stores.versions, stores.keys, encoder.card.key, encoder.card.dimension
             )

@@ -6,7 +6,8 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from deployments.bootstrap import check_home, declare_all, read_secrets, records_url
+from deployments.bootstrap import declare_all
+from deployments.references import check_home, records_url
 from deployments.serve_file import read_serve_file
 from deployments.settings import StoreSettings
 from deployments.tenancy import key_text, read_tenant_files
@@ -30,7 +31,7 @@ def apply(config: Path, folder: Path | None, console: Console) -> int:
     (stores.home / "data").mkdir(exist_ok=True, mode=0o700)
     tenants = read_tenant_files(_folder(stores, folder))
     migrate(records_url(stores))
-    changed = asyncio.run(declare_all(records_url(stores), tenants, stores.home, read_secrets(stores).pepper))
+    changed = asyncio.run(declare_all(stores, tenants))
     for tenant_id, differs in changed.items():
         console.print(f"{tenant_id}: {'[green]applied[/green]' if differs else 'unchanged'}")
     return 0

@@ -4,13 +4,13 @@ import shutil
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 
-from deployments.bootstrap import records_url
 from deployments.doctor import servers
 from deployments.doctor.drifting import drift
 from deployments.doctor.findings import DEADLINE_S, Finding, Level, bad, looked_at, ok, warn
 from deployments.doctor.models import models
 from deployments.doctor.secrets import secrets
 from deployments.indexes import OpenIndex, open_index
+from deployments.references import records_url
 from deployments.serve_file import ServeFile
 from memory.errors import ConfigError
 from memory.policy import Policy

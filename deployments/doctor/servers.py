@@ -6,8 +6,8 @@ from typing import Any
 
 from sqlalchemy import Connection, text
 
-from deployments.bootstrap import dereferenced
 from deployments.doctor.findings import Finding, bad, ok, warn
+from deployments.references import dereferenced
 from deployments.settings import StoreSettings
 from memory.errors import Unavailable
 from storage.records import Database
