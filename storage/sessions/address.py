@@ -79,7 +79,7 @@ def parse_url(url: str) -> Address:
 
 
 def _socket(parts: SplitResult, given: dict[str, str]) -> Address:
-    if not parts.path.startswith("/"):
+    if not parts.path.startswith("/") or parts.netloc.rpartition("@")[2]:
         raise _wrong("give the socket's whole path: unix:///run/redis.sock")
     options = _credentials(parts.netloc) | _common(given) | {"db": _db(given, [])}
     _no_more(given)

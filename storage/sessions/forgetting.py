@@ -19,6 +19,7 @@ from storage.sessions.keys import (
     sessions_pattern,
     tenant_fence,
     tenant_patterns,
+    user_fence,
 )
 
 _BATCH = 100
@@ -88,6 +89,14 @@ async def forget_tenant(client: SessionClient, scope: Scope, fence_s: float) -> 
         async for keys in client.scan(pattern):
             await _unlink(client, keys)
     return gone
+
+
+async def lift_fence(client: SessionClient, scope: Scope) -> None:
+    """Of scope.user, or of the tenant where the scope names none."""
+    scope.require(Grant.SYSTEM)
+    fence = tenant_fence(scope) if scope.user_id is None else user_fence(scope)
+    async with client.deadline():
+        await client.run(Call("forget", (fence,)), repeat=True)
 
 
 async def count_tenant(client: SessionClient, scope: Scope) -> int:

@@ -34,6 +34,11 @@ def listing_keys(scope: Scope) -> tuple[str, ...]:
     return (f"{slot}:created", f"{slot}:expires", f"{slot}:ttl", _fence(tenant, user))
 
 
+def user_fence(scope: Scope) -> str:
+    """There while the user is being erased."""
+    return listing_keys(scope)[-1]
+
+
 def tenant_fence(scope: Scope) -> str:
     """There while the whole tenant is being erased."""
     return _fence(checked_id(scope.tenant_id, "tenant_id"), "")

@@ -29,7 +29,14 @@ from storage.sessions.codec import (
     encode_turn,
     micros,
 )
-from storage.sessions.forgetting import count_sessions, count_tenant, forget_sessions, forget_tenant, milliseconds
+from storage.sessions.forgetting import (
+    count_sessions,
+    count_tenant,
+    forget_sessions,
+    forget_tenant,
+    lift_fence,
+    milliseconds,
+)
 from storage.sessions.keys import listing_keys, owner_key, session_keys, tenant_fence
 
 _MAX_PAGE = 1000
@@ -138,6 +145,9 @@ class RedisSessions:
 
     async def count_tenant(self, scope: Scope) -> int:
         return await count_tenant(self._client, scope)
+
+    async def lift_fence(self, scope: Scope) -> None:
+        await lift_fence(self._client, scope)
 
     # --- turns
 

@@ -21,7 +21,7 @@ class WatchedMaster:
         self._service = address.service
         self._make = make
         self._sentinels = [make_sentinel(host, port) for host, port in address.hosts]
-        self._master: Node | None = None
+        self.master: Node | None = None
         self._sure = False
         self._looking = asyncio.Lock()
 
@@ -36,25 +36,25 @@ class WatchedMaster:
 
     @property
     def layout(self) -> object:
-        return self._master and (self._master.host, self._master.port)
+        return self.master and (self.master.host, self.master.port)
 
     async def aclose(self) -> None:
-        for node in (*self._sentinels, *([self._master] if self._master else [])):
+        for node in (*self._sentinels, *([self.master] if self.master else [])):
             await node.aclose()
 
     async def _found(self) -> Node:
-        if self._master is not None and self._sure:
-            return self._master
+        if self.master is not None and self._sure:
+            return self.master
         async with self._looking:  # many callers notice a failover at once: one asks
-            if self._master is None or not self._sure:
+            if self.master is None or not self._sure:
                 await self._look()
-        assert self._master is not None
-        return self._master
+        assert self.master is not None
+        return self.master
 
     async def _look(self) -> None:
         """The newest answer whose server says itself that it is a master: a sentinel that was cut off tells of the past."""
         for host, port in await self._named():
-            known = self._master
+            known = self.master
             same = known is not None and (known.host, known.port) == (host, port)
             node = known if known is not None and same else self._make(host, port)
             try:
@@ -66,7 +66,7 @@ class WatchedMaster:
                 if isinstance(error, RedisError | OSError | TimeoutError):
                     continue
                 raise
-            self._master, self._sure = node, True
+            self.master, self._sure = node, True
             if known is not None and not same:
                 await known.aclose()  # whoever still waits there waits for a server that is master no more
             return

@@ -117,7 +117,7 @@ async def test_a_session_opened_while_its_user_is_forgotten_is_gone_or_listed(se
     assert alive == listed
 
 
-@pytest.mark.parametrize("step", ["open", "list_confirm"])
+@pytest.mark.parametrize("step", ["open", "list_confirm", "opened"])
 async def test_a_user_forgotten_at_any_step_of_an_opening_keeps_no_unlisted_session(
     session_client, sessions, tenant, step
 ):
@@ -132,7 +132,7 @@ async def test_a_user_forgotten_at_any_step_of_an_opening_keeps_no_unlisted_sess
         return await run(*calls, **options)
 
     session_client.run = forgetful
-    with pytest.raises(Conflict, match="open it again"):
+    with pytest.raises(Conflict, match="open it again later"):
         await opened(sessions, me)
     assert await kept(session_client, f"strata:*{tenant}*") == {}
     await opened(sessions, me)
