@@ -122,12 +122,8 @@ class Eraser:
 
     async def _lift(self, erasure: Erasure) -> None:
         """The id may begin anew at once. Where this fails, the sessions' fence ends by itself a little later."""
-        scope = _system(erasure)
         try:
-            if scope.user_id is None:
-                await self._svc.sessions.forget_tenant(scope)
-            else:
-                await self._svc.sessions.forget_user(scope)
+            await self._svc.sessions.lift_fence(_system(erasure))
         except StrataError as error:
             log.warning("fence_left_to_expire", kind=error.slug)
 

@@ -68,6 +68,10 @@ class SessionStore(Protocol):
         from now `open` refuses him (Conflict), so that a request that was under way cannot bring him back; appending to a
         session that went is NotFound as ever."""
 
+    async def lift_fence(self, scope: Scope) -> None:
+        """The erasure is complete: scope.user (or the tenant, where the scope names no user) may begin anew at once. Needs
+        Grant.SYSTEM."""
+
     async def count_user(self, scope: Scope) -> int:
         """How many sessions of scope.user are kept: 0 is what an erasure has to show."""
 
