@@ -12,11 +12,12 @@ import pytest
 from sqlalchemy import Select, and_, func, or_, select
 
 from memory.entry import Memory
-from memory.ids import MemoryId
+from memory.ids import MemoryId, UserId
 from memory.scope import Scope
-from storage.protocols import Filters, Insert, Lookup, Plan, Update
+from storage.protocols import Filters, Insert, Lookup, Page, Plan, Update
 from storage.records import Database, SqlRecords
 from storage.records.schema import dirty, memories, memory_entities, memory_tokens, memory_turns, receipts, revisions
+from tests.contract.record_backends import PATIENT_S
 from tests.contract.record_cases import MANY, NOON, change, entry, event, index_all, say, store
 from tests.contract.record_writer import GO
 
@@ -201,16 +202,28 @@ async def whole(database: Database, scope: Scope) -> None:
         assert await number(database, held.where(table.c.tenant_id == scope.tenant_id, m.id.is_(None))) == 0
 
 
-async def test_p36_a_cancelled_call_leaves_its_answer_to_nobody(records: SqlRecords, alice: Scope) -> None:
-    """Calls cut off in the middle; what others ask meanwhile and afterwards is answered with their own."""
+async def test_p36_a_cancelled_call_leaves_its_answer_to_nobody(records_url: str, alice: Scope) -> None:
+    """Hundreds of calls cut off in the middle on a pool of two; what others ask meanwhile and afterwards is answered with their
+    own."""
+    engine = Database(records_url, deadline_s=PATIENT_S, connections=1)
+    records, bob = SqlRecords(engine), replace(alice, user_id=UserId("bob"))
     await store(records, alice, *(entry(alice, f"m{i}", f"fact {i}", at=NOON) for i in range(50)))
+    await store(records, bob, *(entry(bob, f"b{i}", f"bob's {i}", at=NOON) for i in range(10)))
+    cancelled = 0
     for round_ in range(40):
-        cut: list[asyncio.Task[Memory]] = [asyncio.create_task(records.get(alice, MemoryId(f"m{i}"))) for i in range(8)]
+        cut: list[asyncio.Task[Any]] = [asyncio.create_task(records.get(alice, MemoryId(f"m{i}"))) for i in range(8)]
+        cut.append(asyncio.create_task(records.page(alice, Filters(), 50, None)))
         cut.append(asyncio.create_task(change(records, alice, "m49", content=f"round {round_}")))
         await asyncio.sleep(0.0005 * (round_ % 8))
         for task in cut:
             task.cancel()
-        asked = await asyncio.gather(*(records.get(alice, MemoryId(f"m{i}")) for i in range(10, 20)))
-        assert [m.content for m in asked] == [f"fact {i}" for i in range(10, 20)]
-        await asyncio.gather(*cut, return_exceptions=True)
+        asked = await asyncio.gather(*(records.get(bob, MemoryId(f"b{i}")) for i in range(10)))
+        assert [m.content for m in asked] == [f"bob's {i}" for i in range(10)]
+        ended = await asyncio.gather(*cut, return_exceptions=True)
+        cancelled += sum(isinstance(end, asyncio.CancelledError) for end in ended)
+        assert all(isinstance(end, asyncio.CancelledError | Memory | Page) for end in ended), ended
+    assert cancelled > 0
+    asked = await asyncio.gather(*(records.get(alice, MemoryId(f"m{i}")) for i in range(49)))
+    assert [m.content for m in asked] == [f"fact {i}" for i in range(49)]
     await records.delete(alice, [MemoryId("m0")], event("delete"))
+    await engine.dispose()
