@@ -140,11 +140,13 @@ def differences(want: Any, have: Any, path: str = "") -> Iterator[str]:
     """Where `have` is not as wanted, as dotted paths with both values. What the server adds beyond `want` inside a part is its own
     affair (a newer server knows more knobs), but not one more property or vector."""
     if isinstance(want, dict):
-        if not isinstance(have, dict):
-            have = {}
+        have = have if isinstance(have, dict) else {}
         for key, value in want.items():
-            yield from differences(value, have.get(key), f"{path}.{key}" if path else key)
-        if path == "vectorConfig":
+            inner = f"{path}.{key}" if path else key
+            if value == {} and key not in have:
+                yield f"{inner} is missing"
+            yield from differences(value, have.get(key), inner)
+        if path == "vectorConfig" or path.endswith(".vectorizer"):
             yield from (f"{path}.{key} is one too many" for key in sorted(set(have) - set(want)))
     elif path == "properties":
         named = {part.get("name"): part for part in have or []}

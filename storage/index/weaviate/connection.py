@@ -24,7 +24,7 @@ from weaviate.exceptions import (
     WeaviateTimeoutError,
 )
 
-from memory.errors import ConfigError, DeadlineExceeded, StrataError, Unavailable
+from memory.errors import ConfigError, DeadlineExceeded, NotFound, StrataError, Unavailable
 from storage.index.weaviate.settings import WeaviateSettings
 
 T = TypeVar("T")
@@ -38,9 +38,14 @@ _CHANNEL = [
     ("grpc.initial_reconnect_backoff_ms", 100),
     ("grpc.min_reconnect_backoff_ms", 100),
     ("grpc.max_reconnect_backoff_ms", 1_000),
+    # a peer that vanished without a word: unacknowledged bytes close the connection after the timeout. The server allows no
+    # ping more often than every five minutes.
+    ("grpc.keepalive_time_ms", 310_000),
+    ("grpc.keepalive_timeout_ms", 5_000),
     ("grpc.enable_http_proxy", 0),
     ("grpc.use_local_subchannel_pool", 1),
 ]
+_DOWN = (grpc.ChannelConnectivity.TRANSIENT_FAILURE, grpc.ChannelConnectivity.SHUTDOWN)
 _NO_PARTITION = (
     "tenant not found",
     "not present in schema",
@@ -94,6 +99,20 @@ def meaning_of(text: str, status: int | None = None) -> Meaning:
     if any(words in lowered for words in _ASLEEP):
         return Meaning.ASLEEP
     return Meaning.OTHER
+
+
+def or_not_found(work: Callable[[WeaviateAsyncClient], Awaitable[T]]) -> Callable[[WeaviateAsyncClient], Awaitable[T]]:
+    """`work`, with NotFound("partition") where there is no such tenant or collection."""
+
+    async def run(client: WeaviateAsyncClient) -> T:
+        try:
+            return await work(client)
+        except WeaviateBaseError as error:
+            if meaning(error) is Meaning.NO_PARTITION:
+                raise NotFound("partition") from None
+            raise
+
+    return run
 
 
 def _parameters(settings: WeaviateSettings) -> ConnectionParams:
@@ -180,7 +199,7 @@ class Connection:
             async with self._lock:
                 if self._client is None or self._pid != os.getpid():
                     self._client, self._pid, self._rest = await self._connect(), os.getpid(), None
-        if _state(self._client) is grpc.ChannelConnectivity.TRANSIENT_FAILURE:
+        if _state(self._client) in _DOWN:
             raise Unavailable(
                 NAME
             )  # known to be down: it reconnects by itself, at most a second after the server is back
@@ -208,8 +227,7 @@ class Connection:
 
 def _state(client: WeaviateAsyncClient) -> grpc.ChannelConnectivity:
     channel = client._connection._grpc_channel  # the client has no public way to ask
-    assert channel is not None
-    return channel.get_state(try_to_connect=True)
+    return grpc.ChannelConnectivity.SHUTDOWN if channel is None else channel.get_state(try_to_connect=True)
 
 
 class _Watch:
@@ -220,7 +238,7 @@ class _Watch:
         self._timer = self._loop.call_later(_LOOK_S, self._look)
 
     def _look(self) -> None:
-        if _state(self._client) is grpc.ChannelConnectivity.TRANSIENT_FAILURE:
+        if _state(self._client) in _DOWN:
             self._limit.reschedule(self._loop.time())
         else:
             self._timer = self._loop.call_later(_LOOK_S, self._look)

@@ -16,7 +16,7 @@ from memory.scope import Grant, Scope
 from storage.index.checks import checked_entries, checked_ids, checked_limit, checked_page, checked_query
 from storage.index.weaviate import collection, deleting, objects, placements, replicas, searching, tenants
 from storage.index.weaviate.collection import MEMORY_ID, USER_REF, VERSION
-from storage.index.weaviate.connection import Connection, Meaning, meaning
+from storage.index.weaviate.connection import Connection, Meaning, meaning, or_not_found
 from storage.index.weaviate.health import Health
 from storage.index.weaviate.placements import COLLECTION, SHARD, Place, Placements, Places, everything_shared
 from storage.index.weaviate.settings import WeaviateSettings
@@ -90,7 +90,7 @@ class WeaviateIndex:
 
         places = self._places.writing(scope.tenant_id)
         if newest:
-            await self._run(places, _or_not_found(work))
+            await self._run(places, or_not_found(work))
 
     async def remove(self, scope: Scope, ids: Sequence[MemoryId]) -> None:
         found = self._object_ids(scope, ids)
@@ -245,6 +245,12 @@ class WeaviateIndex:
 
         return await self._connection.run(work)
 
+    async def drop_collections(self, scope: Scope) -> None:
+        """All of this model's index: the shared collection and every tenant's own. For a version that is dropped; idempotent."""
+        scope.require(Grant.SYSTEM)
+        for name in await self._collections():
+            await self._connection.run(partial(_delete_collection, name=name), self._long)
+
     async def put_idle_to_sleep(self) -> int:
         """One pass of what a task does by itself. Returns how many tenants went to sleep."""
         return await self._awake.put_idle_to_sleep()
@@ -293,7 +299,7 @@ class WeaviateIndex:
         async def work(client: WeaviateAsyncClient) -> None:
             await tenants.drop(client, place)
             if place.collection != self._places.shared:
-                await client.collections.delete(place.collection)
+                await _delete_collection(client, place.collection)
 
         await self._connection.run(work, self._long)
 
@@ -328,6 +334,10 @@ def _cursor(text: str) -> uuid.UUID:
         raise InvalidInput("cursor", "use the one that came with the page before") from None
 
 
+async def _delete_collection(client: WeaviateAsyncClient, name: str) -> None:
+    await client.collections.delete(name)
+
+
 async def _or(nothing: T, work: Awaitable[T]) -> T:
     """What `work` answers; `nothing` where there is no such partition."""
     try:
@@ -338,15 +348,3 @@ async def _or(nothing: T, work: Awaitable[T]) -> T:
         if meaning(error) is Meaning.NO_PARTITION:
             return nothing
         raise
-
-
-def _or_not_found(work: Callable[[WeaviateAsyncClient], Awaitable[T]]) -> Callable[[WeaviateAsyncClient], Awaitable[T]]:
-    async def run(client: WeaviateAsyncClient) -> T:
-        try:
-            return await work(client)
-        except WeaviateBaseError as error:
-            if meaning(error) is Meaning.NO_PARTITION:
-                raise NotFound("partition") from None
-            raise
-
-    return run

@@ -19,7 +19,7 @@ from weaviate.classes.data import DataObject
 from memory.errors import ConfigError, InvalidInput, Unavailable
 from memory.ids import TenantId, checked_id
 from storage.index.weaviate.collection import USER_REF, VECTOR, VERSION
-from storage.index.weaviate.connection import NAME, Connection
+from storage.index.weaviate.connection import NAME, Connection, or_not_found
 from storage.index.weaviate.objects import insert
 from storage.protocols import Placement
 
@@ -129,7 +129,7 @@ async def copy(
                 await _settle(old, new, ids)
             return ids
 
-        ids = await connection.run(page, deadline_s)
+        ids = await connection.run(or_not_found(page), deadline_s)
         copied += len(ids)
         progress(len(ids))
         if len(ids) < _PAGE:

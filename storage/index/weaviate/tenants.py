@@ -66,8 +66,10 @@ class Awake:
     async def put_idle_to_sleep(self) -> int:
         """One pass: count who is awake, send to sleep who should. Returns how many went to sleep."""
         awake: set[Place] = set()
+        number: dict[str, int] = {}
         for collection in await self._collections():
             there = await self._connection.run(partial(awake_in, collection=collection))
+            number[collection] = len(there)
             ACTIVE.labels(collection).set(len(there))
             awake |= there
         now = self._clock()
@@ -81,7 +83,8 @@ class Awake:
             for start in range(0, len(tenants), _PER_CALL):
                 part = tenants[start : start + _PER_CALL]
                 await self._connection.run(partial(_sleep, collection=collection, tenants=part))
-                ACTIVE.labels(collection).dec(len(part))
+                number[collection] -= len(part)
+                ACTIVE.labels(collection).set(number[collection])
                 for tenant in part:
                     self._last_used.pop(Place(collection, tenant), None)
         return len(chosen)
@@ -94,10 +97,10 @@ class Awake:
     async def _keep(self) -> None:
         pause = min(_LONGEST_S, max(_SHORTEST_S, self._idle_s / 4))
         while True:
-            self._crowded.clear()
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(pause * (0.75 + random.random() / 2)):  # noqa: S311 - spreads the replicas
                     await self._crowded.wait()
+            self._crowded.clear()
             with contextlib.suppress(StrataError):  # the server is away: the next pass tries again
                 await self.put_idle_to_sleep()
             await asyncio.sleep(_SHORTEST_S)
@@ -126,9 +129,8 @@ async def _sleep(client: WeaviateAsyncClient, collection: str, tenants: list[Ten
     try:
         await client.collections.use(collection).tenants.deactivate(list(tenants))
     except UnexpectedStatusCodeError as error:
-        if (
-            meaning(error) is not Meaning.NO_PARTITION
-        ):  # one of them was dropped meanwhile: the next pass sees who is left
+        # 422: one of them was dropped, or is in use at this moment; the next pass sees who is awake
+        if error.status_code != 422:
             raise
 
 

@@ -74,7 +74,7 @@ async def test_what_an_error_of_the_servers_means(text, status, meant):
         ({"grpc": ":50051"}, "index.grpc"),
         ({"grpc": "weaviate:grpc"}, "index.grpc"),
         ({"http": "http://weaviate:8080", "grpc": "weaviate:8080"}, "index.http"),
-        ({"grpc": "weaviate:0"}, "index.http"),
+        ({"grpc": "weaviate:99999"}, "index.http"),
     ],
 )
 async def test_an_address_that_is_none_is_named(changes, setting):

@@ -90,7 +90,9 @@ async def test_i3_p26_a_node_that_was_away_brings_nothing_back():
         erased = [f"gone{n}" for n in range(20)]
         await index.upsert(scope(), [sealed(one, vectors[n], "tea") for n, one in enumerate(first)])
         await index.upsert(scope(), [sealed(one, vectors[60 + n], "tea", user="u_2") for n, one in enumerate(erased)])
-        assert await cluster.nodes() and all(len(held) == 80 for held in (await cluster.holders(first + erased)).values())
+        assert await cluster.nodes() and all(
+            len(held) == 80 for held in (await cluster.holders(first + erased)).values()
+        )
 
         await shell(KILL)
         started = False
