@@ -33,6 +33,7 @@ _EMPTIED = (
     "supersedes",
     "metadata",
     "subject_digest",
+    "sort_digest",
     "fingerprint_digest",
 )
 

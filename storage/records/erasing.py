@@ -19,7 +19,7 @@ from storage.records.audit import append_audit
 from storage.records.base import OnDatabase, owned, owner, user_row
 from storage.records.counting import saying_rows
 from storage.records.deletion import bury
-from storage.records.receipts import RECEIPTS, from_reports, to_receipt, to_reports
+from storage.records.receipts import RECEIPTS, UNINDEXED, from_reports, to_receipt, to_reports
 from storage.records.rows import live
 from storage.records.schema import erasures, memories, placements, receipts, tenant_keys, tenants, users
 
@@ -27,6 +27,8 @@ _USERS_A_STEP = 500
 _SOON = timedelta(seconds=2)
 _RECORDS, _KEYS = "records", "keys"
 """What the receipt calls what is kept here; every other name is its worker's."""
+_INDEX = "index"
+"""What a user's entries were in. Its worker may come to count it after the first of them have gone."""
 
 _EMPTIED = "content, history, names and token vectors deleted; the empty rows go once the index is verified"
 _DELETED = "rows deleted, with all that hangs on them"
@@ -68,6 +70,7 @@ class Erasing(OnDatabase):
                 **(stores or {}),
                 _RECORDS: StoreReport(before - keys, None, _EMPTIED),
                 _KEYS: StoreReport(keys, 0, _DESTROYED, now),
+                _INDEX: StoreReport(len(gone), None, UNINDEXED),
             }
             refs = [row.ref] if row.ref is not None else []
             return _order(connection, scope, audit, len(gone), refs, reports, now)

@@ -16,15 +16,17 @@ from alembic.script import ScriptDirectory
 from sqlalchemy import URL, Connection, NullPool, TextClause, inspect, text
 from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
+from tenacity import Retrying, retry_if_exception, stop_after_delay, wait_random_exponential
 
 from memory.errors import ConfigError
-from storage.records.engine import Database, database_url
+from storage.records.engine import Database, contended, database_url
 from storage.records.sqlite import IMMEDIATE, sqlite_engine
 
 T = TypeVar("T")
 
 _POLL_S = 0.05
 _ANSWER_S = 30.0
+_BUSY_S = 60.0
 _HERE = Path(__file__).parent / "migrations"
 
 
@@ -116,12 +118,18 @@ async def _run(url: URL, work: Callable[[Connection], T]) -> T:
 
 
 def _run_sqlite(url: URL, work: Callable[[Connection], T]) -> T:
+    """A process that serves already may hold the lock: it is waited for."""
     engine = sqlite_engine(url, 1)
+    wait = wait_random_exponential(multiplier=0.01, max=0.2)
     try:
-        with engine.connect() as connection:
-            writing = connection.execution_options(**{IMMEDIATE: True})
-            with writing.begin():  # SQLite's DDL is transactional: a migration that is killed leaves nothing
-                return work(writing)
+        for attempt in Retrying(
+            retry=retry_if_exception(contended), wait=wait, stop=stop_after_delay(_BUSY_S), reraise=True
+        ):
+            with attempt, engine.connect() as connection:
+                writing = connection.execution_options(**{IMMEDIATE: True})
+                with writing.begin():  # SQLite's DDL is transactional: a migration that is killed leaves nothing
+                    return work(writing)
+        raise AssertionError("tenacity returns or raises")
     finally:
         engine.dispose()
 

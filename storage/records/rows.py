@@ -10,7 +10,7 @@ from memory.scope import Scope
 from storage.protocols import Filters
 from storage.records.base import owned, owner
 from storage.records.schema import memories, memory_entities
-from storage.records.types import digest, holds, name_digest
+from storage.records.types import digest, holds, name_digest, sort_digest
 
 FIELDS: Final = tuple(Memory.__dataclass_fields__)
 """Each field of an entry is a column of the same name."""
@@ -51,6 +51,7 @@ def to_row(memory: Memory, fingerprint: str | None) -> dict[str, Any]:
         row[name] = list(row[name])
     row["metadata"] = dict(memory.metadata)
     row["subject_digest"] = None if memory.subject is None else digest(memory.subject)
+    row["sort_digest"] = sort_digest(memory.subject)
     if fingerprint is not None:
         row["fingerprint_digest"] = digest(fingerprint)
     return row

@@ -87,6 +87,12 @@ def digest(text: str) -> str:
     return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
 
 
+def sort_digest(subject: str | None) -> str | None:
+    """The digest of the sort of attribute that a subject is of: `favourite` of `favourite:player`. None where it names none."""
+    sort = (subject or "").rpartition(":")[0]
+    return digest(sort) if sort else None
+
+
 def name_digest(name: str) -> str:
     """The same for a name, whatever its case and width ("ＡＣＭＥ" is "Acme")."""
     return digest(unicodedata.normalize("NFKC", name).casefold().strip())

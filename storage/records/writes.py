@@ -92,7 +92,8 @@ def looked_up(connection: Connection, scope: Scope, lookup: Lookup) -> list[Memo
     current = and_(live(scope), current_status)
     wanted: list[Select[Any]] = []
     if lookup.subjects:
-        wanted.append(ids_where(and_(current, m.subject_digest.in_(sorted({digest(s) for s in lookup.subjects})))))
+        named = sorted({digest(s) for s in lookup.subjects})
+        wanted += [ids_where(and_(current, column.in_(named))) for column in (m.subject_digest, m.sort_digest)]
     if lookup.fingerprints:
         prints = sorted({digest(f) for f in lookup.fingerprints})
         wanted.append(ids_where(and_(current, m.fingerprint_digest.in_(prints))))

@@ -182,6 +182,37 @@ async def test_p14_equality_is_equality(records: SqlRecords, alice: Scope) -> No
         assert [m.id for m in seen] == [f"m{i}"]
 
 
+async def test_p7_a_sort_of_attribute_finds_those_that_are_of_it(records: SqlRecords, alice: Scope) -> None:
+    """ "My current favourite is Messi" has to meet the favourite player, whatever the index knows by now."""
+    subjects = [
+        "favourite:player",
+        "favourite:band",
+        "favourite",
+        "favourites:x",
+        "Favourite:y",
+        "a:favourite:b",
+        "pet:cat:name",
+    ]
+    bob = replace(alice, user_id=UserId("bob"))
+    await store(records, alice, *(entry(alice, f"m{i}", f"fact {i}", subject=s) for i, s in enumerate(subjects)))
+    await store(records, bob, entry(bob, "b1", "Bob's.", subject="favourite:player"))
+    await index_all(records, alice)
+    for asked, found_ids in {
+        ("favourite",): {"m0", "m1", "m2"},
+        ("favourite:player",): {"m0"},
+        ("a:favourite", "pet:cat"): {"m5", "m6"},
+        ("pet",): set(),
+    }.items():
+        seen: list[Memory] = []
+        lookup = Lookup(subjects=asked, unindexed=0)
+        await records.write(alice, lookup, lambda found, seen=seen: seen.extend(found) or Plan(()), [], MANY)
+        assert {m.id for m in seen} == found_ids
+    await change(records, alice, "m0", subject="colour")
+    seen = []
+    await records.write(alice, Lookup(("favourite",), unindexed=0), lambda f: seen.extend(f) or Plan(()), [], MANY)
+    assert {m.id for m in seen} == {"m1", "m2"}
+
+
 async def test_a_lookup_brings_the_union_once_oldest_first(records: SqlRecords, alice: Scope) -> None:
     await store(records, alice, entry(alice, "old", "Old.", subject="home", at=NOON - DAY))
     await index_all(records, alice)

@@ -69,12 +69,12 @@ def say_nothing(seen: list[Memory]) -> Any:
 
 async def test_a_tombstone_says_nothing(records: SqlRecords, database: Database, alice: Scope) -> None:
     await store(
-        records, alice, entry(alice, "m1", "Secret.", subject="s", value="v", metadata={"k": "v"}, turns=["t1"])
+        records, alice, entry(alice, "m1", "Secret.", subject="s:x", value="v", metadata={"k": "v"}, turns=["t1"])
     )
     await records.delete(alice, None, event("delete_all"))
     m = memories.c
     said = (m.content, m.subject, m.value, m.entities, m.metadata, m.turn_ids, m.context_turn_ids, m.session_id)
-    found = (m.subject_digest, m.fingerprint_digest, m.supersedes, m.valid_from, m.valid_to, m.language)
+    found = (m.subject_digest, m.sort_digest, m.fingerprint_digest, m.supersedes, m.valid_from, m.valid_to, m.language)
     query = select(*said, *found).where(m.tenant_id == alice.tenant_id)
     assert set(await database.read(lambda c: tuple(c.execute(query).one()))) == {None}
 

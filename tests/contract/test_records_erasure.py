@@ -1,4 +1,4 @@
-"""The contract of ErasureStore: the fence, the order, the receipt (I3)."""
+"""The contract of ErasureStore: a user. The fence, the order, the receipt (I3)."""
 
 import asyncio
 from collections.abc import Sequence
@@ -6,19 +6,29 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from sqlalchemy import func, select
 
-from memory.errors import Conflict, Forbidden, NotFound, StrataError
-from memory.ids import MemoryId, TenantId, TurnId, UserId, UserRef
-from memory.scope import Grant, Scope, system_scope
-from storage.protocols import Erasure, Filters, Lookup, Placement, Receipt, StoreReport, TenantRecord, UserKey
-from storage.records import Database, SqlRecords, SqlTenants, SqlVersions
-from storage.records.schema import dirty, erasures, memories, placements, receipts, tenants, users
+from memory.errors import Conflict, Forbidden, NotFound
+from memory.ids import MemoryId, TurnId
+from memory.scope import Grant, Scope
+from storage.protocols import Filters, Lookup, Receipt, StoreReport
+from storage.records import Database, SqlRecords
+from storage.records.schema import erasures, memories, users
+from tests.contract.erasure_cases import (
+    ERASE,
+    SYSTEM,
+    alice_system,
+    carry_out,
+    count,
+    due,
+    empty,
+    live_in,
+    made,
+    of,
+)
 from tests.contract.record_cases import (
     MANY,
     MODEL,
     NOON,
-    claim,
     entry,
     event,
     index_all,
@@ -28,75 +38,19 @@ from tests.contract.record_cases import (
     store,
 )
 
-M1, M2 = MemoryId("m1"), MemoryId("m2")
-SYSTEM = system_scope()
-ERASE = event("erase")
-
-
-def made(name: str) -> UserKey:
-    return UserKey(UserRef(f"ref_{name}"), f"wrapped {name}".encode())
-
-
-def of(scope: Scope, name: str) -> Scope:
-    return replace(scope, user_id=UserId(name))
-
-
-async def live_in(records: SqlRecords, scope: Scope, *names: str) -> None:
-    """Users with a key, two entries, token vectors, history, turns and names each."""
-    for name in names:
-        user = of(scope, name)
-        await records.user_key(user, lambda user=user: made(f"{user.tenant_id}_{user.user}"))  # type: ignore[misc]
-        both = [
-            entry(user, f"{name}-{i}", f"{name} says {i}", turns=[f"t{i}"], context=["t0"], entities=(name,))
-            for i in (1, 2)
-        ]
-        await store(records, user, *both)
-    await index_all(records, scope)
-
-
-async def due(records: SqlRecords, tenant: Scope, worker: str = "w", **options: Any) -> list[Erasure]:
-    options = {"limit": 100, "lease_s": 30.0, "now": later(1)} | options
-    return await records.claim_erasures(system_scope(tenant.tenant_id), worker, **options)
-
-
-def empty(*names: str) -> dict[str, StoreReport]:
-    return {name: StoreReport(3, 0, "counted", NOON) for name in names}
-
-
-async def carry_out(records: SqlRecords, tenant: Scope) -> list[bool]:
-    """Both phases of the one erasure that is due, with every other store empty."""
-    system, done = system_scope(tenant.tenant_id), []
-    for verify_at in (later(1), None):
-        (erasure,) = await due(records, tenant, now=later(999))
-        done.append(await records.advance_erasure(system, erasure, "w", empty("index"), verify_at))
-    return done
-
-
-async def count(database: Database, scope: Scope, table: Any, *where: Any) -> int:
-    query = select(func.count()).select_from(table).where(table.c.tenant_id == scope.tenant_id, *where)
-    return await database.read(lambda connection: int(connection.execute(query).scalar_one()))
-
-
-@pytest.fixture
-async def shop(tenants: SqlTenants, alice: Scope) -> TenantRecord:
-    record = TenantRecord(alice.tenant_id, "Shop", {"recall": {"limit": 3}}, 1)
-    await tenants.apply(SYSTEM, record, [])
-    return record
-
-
-# --- a user
-
 
 async def test_i3_erasing_a_user_destroys_at_once_and_is_complete_only_when_verified(
     records: SqlRecords, database: Database, alice: Scope, worker: Scope
 ) -> None:
     await live_in(records, alice, "alice", "bob")
     assert await records.count_rows(alice_system(alice)) > 5
-    receipt = await records.erase_user(alice, ERASE)
+    receipt = await records.erase_user(alice, ERASE, empty("sessions"))
     assert (receipt.action, receipt.count, receipt.user_id, receipt.completed_at) == ("erase", 2, "alice", None)
     assert receipt == await records.receipt(alice, receipt.id)
     assert receipt.stores["records"].before > 5 and receipt.stores["records"].after is None
     assert (receipt.stores["keys"].before, receipt.stores["keys"].after) == (1, 0)
+    assert (receipt.stores["index"].before, receipt.stores["index"].after) == (2, None)
+    assert receipt.stores["sessions"] == empty("sessions")["sessions"]  # what its caller had found and removed
     assert await records.count_rows(alice_system(alice)) == 0  # nothing in SQL says anything any more
     assert (await records.page(alice, Filters(), 10, None)).items == ()
 
@@ -105,10 +59,10 @@ async def test_i3_erasing_a_user_destroys_at_once_and_is_complete_only_when_veri
     assert erasure.refs == (f"ref_{alice.tenant_id}_alice",)
     assert erasure.scope == alice_system(alice) and erasure.requested_at == NOON
     assert erasure.stores == receipt.stores
-    assert await records.advance_erasure(worker, erasure, "w", empty("sessions"), later(60))
+    assert await records.advance_erasure(worker, erasure, "w", empty("claims"), later(60))
     assert await due(records, alice) == []  # the grace
     (erasure,) = await due(records, alice, now=later(61))
-    assert erasure.phase == "verify" and set(erasure.stores) == {"records", "keys", "sessions"}
+    assert erasure.phase == "verify" and set(erasure.stores) == {"records", "keys", "index", "sessions", "claims"}
     assert not await records.advance_erasure(worker, erasure, "w", empty("index"), None)  # tombstones still wait
     assert (await records.receipt(alice, receipt.id)).completed_at is None
 
@@ -117,7 +71,7 @@ async def test_i3_erasing_a_user_destroys_at_once_and_is_complete_only_when_veri
     assert await records.advance_erasure(worker, erasure, "w", empty("index"), None)
     done = await records.receipt(alice, receipt.id)
     assert done.completed_at is not None
-    assert set(done.stores) == {"records", "keys", "sessions", "index"}
+    assert set(done.stores) == {"records", "keys", "index", "sessions", "claims"}
     assert {report.after for report in done.stores.values()} == {0}
     assert all(report.at is not None and report.method for report in done.stores.values())
     mine = memories.c.user_id == "alice"
@@ -125,10 +79,6 @@ async def test_i3_erasing_a_user_destroys_at_once_and_is_complete_only_when_veri
     assert await count(database, alice, users, users.c.user_id == "alice") == 0
     assert {m.id for m in (await records.page(of(alice, "bob"), Filters(), 10, None)).items} == {"bob-1", "bob-2"}
     assert (await records.user_key(of(alice, "bob"), lambda: made("x"))).ref == f"ref_{alice.tenant_id}_bob"
-
-
-def alice_system(alice: Scope) -> Scope:
-    return system_scope(alice.tenant_id, UserId("alice"))
 
 
 async def test_i3_behind_the_fence_no_write_is_let_through(records: SqlRecords, alice: Scope) -> None:
@@ -284,150 +234,3 @@ async def test_i3_only_the_system_may(records: SqlRecords, alice: Scope) -> None
     ):
         with pytest.raises(Forbidden):
             await call
-
-
-# --- a tenant
-
-
-async def test_i3_erasing_a_tenant_fences_all_its_users_and_takes_its_rows_in_steps(
-    records: SqlRecords,
-    tenants: SqlTenants,
-    versions: SqlVersions,
-    database: Database,
-    alice: Scope,
-    worker: Scope,
-    shop: TenantRecord,
-) -> None:
-    other = replace(alice, tenant_id=TenantId(alice.tenant_id + "x"))
-    await live_in(records, alice, "alice", "bob", "carol")
-    await live_in(records, other, "alice")
-    await versions.place(worker, MODEL, Placement("collection"))
-    deleted = await records.delete(alice, [MemoryId("alice-1")], event("delete"))
-    bobs = await records.erase_user(of(alice, "bob"), ERASE)
-    receipt = await records.erase_tenant(worker, ERASE)
-    assert (receipt.count, receipt.user_id, receipt.completed_at) == (3, None, None)
-    record = await tenants.tenant(SYSTEM, alice.tenant_id)
-    assert record == replace(shop, suspended=True, erasing=True, version=2)
-    assert await records.erase_tenant(worker, event("again")) == receipt
-    keyed = users.c.wrapped.is_not(None)
-    assert await count(database, alice, users, keyed) == 0 and await count(database, other, users, keyed) == 1
-
-    for name in ("alice", "bob", "dora"):  # known, being erased, never seen
-        late = of(alice, name)
-        with pytest.raises(Conflict):
-            await store(records, late, entry(late, "late", "Late."))
-        with pytest.raises(NotFound):
-            await records.user_key(late, lambda: made("late"))
-    assert await claim(records, alice, now=later(999)) == []  # its index goes whole
-
-    assert await records.tenant_users(worker, None, 2) == ["alice", "bob"]
-    assert await records.tenant_users(worker, UserId("bob"), 2) == ["carol"]
-    taken = []
-    while gone := await records.erase_rows(worker, 4):
-        taken.append(gone)
-    assert taken == [4, 2]
-    assert await records.count_rows(worker) == 0 and (await records.backlog(worker)).entries == 0
-    assert await records.tenant_users(worker, None, 10) == [
-        "alice",
-        "bob",
-        "carol",
-    ]  # their sessions may still have to go
-
-    assert await carry_out_tenant(records, alice) == [True, True]
-    done = await records.receipt(worker, receipt.id)
-    assert done.completed_at is not None and {report.after for report in done.stores.values()} == {0}
-    for earlier in (deleted.id, bobs.id):
-        assert (await records.receipt(worker, earlier)).completed_at is not None
-    with pytest.raises(NotFound):
-        await tenants.tenant(SYSTEM, alice.tenant_id)
-    for table in (memories, users, erasures, dirty, placements):
-        assert await count(database, alice, table) == 0
-    assert await count(database, other, memories) == 2 and await count(database, alice, receipts) == 3
-    assert await records.erase_rows(worker, 4) == 0
-
-
-async def carry_out_tenant(records: SqlRecords, alice: Scope) -> list[bool]:
-    """Both phases of the tenant's own order, with every other store empty."""
-    system, done = system_scope(alice.tenant_id), []
-    for verify_at in (later(1), None):
-        (erasure,) = [e for e in await due(records, alice, lease_s=0, now=later(999)) if e.scope.user_id is None]
-        done.append(await records.advance_erasure(system, erasure, "w", empty("index", "sessions"), verify_at))
-    return done
-
-
-async def test_i3_a_tenant_is_not_gone_before_its_rows_are(
-    records: SqlRecords, alice: Scope, worker: Scope, shop: TenantRecord
-) -> None:
-    await live_in(records, alice, "alice")
-    receipt = await records.erase_tenant(worker, ERASE)
-    assert await carry_out_tenant(records, alice) == [True, False]
-    assert (await records.receipt(worker, receipt.id)).completed_at is None
-    assert await records.tenant_users(worker, None, 10) == ["alice"]
-    while await records.erase_rows(worker, 1):
-        pass
-    (erasure,) = await due(records, alice, now=later(9999))
-    assert await records.advance_erasure(worker, erasure, "w", {}, None)
-
-
-async def test_i3_rows_go_by_steps_only_of_a_fenced_tenant(
-    records: SqlRecords, alice: Scope, worker: Scope, shop: TenantRecord
-) -> None:
-    await live_in(records, alice, "alice")
-    with pytest.raises(Conflict):
-        await records.erase_rows(worker, 10)
-    assert len((await records.page(alice, Filters(), 10, None)).items) == 2
-    with pytest.raises(NotFound):
-        await records.erase_tenant(system_scope(TenantId(alice.tenant_id + "y")), ERASE)
-
-
-async def test_i3_a_declaration_that_was_left_does_not_bring_an_erased_tenant_back(
-    records: SqlRecords, tenants: SqlTenants, alice: Scope, worker: Scope, shop: TenantRecord
-) -> None:
-    await live_in(records, alice, "alice")
-    await records.erase_tenant(worker, ERASE)
-    before = await tenants.tenant(SYSTEM, alice.tenant_id)
-    assert not await tenants.apply(SYSTEM, replace(shop, display_name="Shop again"), [])
-    assert await tenants.tenant(SYSTEM, alice.tenant_id) == before
-
-
-async def test_i3_new_users_racing_the_fence_of_their_tenant(
-    records: SqlRecords, alice: Scope, worker: Scope, shop: TenantRecord
-) -> None:
-    """First sights, writes and the fence at once: afterwards nobody has a key, and what was written goes by steps."""
-
-    async def come(name: str) -> None:
-        user = of(alice, name)
-        await records.user_key(user, lambda: made(f"{alice.tenant_id}_{name}"))
-        await store(records, user, entry(user, f"{name}-1"))
-
-    calls: list[Any] = [come(f"u{i}") for i in range(30)]
-    calls.insert(12, records.erase_tenant(worker, ERASE))
-    results = await asyncio.gather(*calls, return_exceptions=True)
-    assert all(r is None or isinstance(r, Receipt | Conflict | NotFound) for r in results), results
-    with pytest.raises(StrataError):
-        await come("late")
-    while await records.erase_rows(worker, 10):
-        pass
-    assert await records.count_rows(worker) == 0
-
-
-async def test_i3_what_a_cut_off_fence_left_is_finished_by_the_next_step(
-    records: SqlRecords, database: Database, alice: Scope, worker: Scope, shop: TenantRecord
-) -> None:
-    """kill -9 between the fence and the keys: as if no key had been destroyed yet."""
-    await live_in(records, alice, "alice", "bob")
-    await records.erase_tenant(worker, ERASE)
-    key = {"ref": f"ref_{alice.tenant_id}", "wrapped": b"key", "erasing_at": None}
-    again = users.update().where(users.c.tenant_id == alice.tenant_id, users.c.user_id == "bob").values(**key)
-    await database.write(lambda connection: connection.execute(again))
-    with pytest.raises(Conflict):
-        await store(records, of(alice, "bob"), entry(of(alice, "bob"), "late"))
-    with pytest.raises(NotFound):
-        await records.user_key(of(alice, "bob"), lambda: made("x"))
-    assert await records.erase_rows(worker, 1) == 1
-    assert await count(database, alice, users, users.c.wrapped.is_not(None)) == 0
-    assert await count(database, alice, tenants_of(alice)) == 1
-
-
-def tenants_of(alice: Scope) -> Any:
-    return select(tenants.c.id.label("tenant_id")).where(tenants.c.id == alice.tenant_id).subquery()

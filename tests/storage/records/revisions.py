@@ -5,7 +5,7 @@ from typing import Any
 
 from sqlalchemy import JSON, Connection, MetaData, Table, insert
 
-from storage.records.types import UtcDateTime, digest, name_digest
+from storage.records.types import UtcDateTime, digest, name_digest, sort_digest
 
 AT = datetime(2026, 3, 2, 12, 0, 0, 123456, tzinfo=UTC)
 
@@ -62,8 +62,8 @@ _FIRST: dict[str, list[dict[str, Any]]] = {
             "turn_ids": ["t1"],
             "metadata": {"k": "值"},
             "supersedes": "m0",
-            "subject": "home",
-            "subject_digest": digest("home"),
+            "subject": "home:city",
+            "subject_digest": digest("home:city"),
         },
         {**_ENTRY, "id": "gone", "exclusive": False, "deleted_at": AT, "receipt_id": "rcp_1"},
         {**_ENTRY, "id": "b1", "user_id": "bob", "content": "Bob's."},  # of a user who has no row yet
@@ -125,7 +125,12 @@ _SECOND: dict[str, list[dict[str, Any]]] = {
     "placements": [{**_T, "model_key": "model_8", "place": "shard", "since": AT}],
 }
 
-REVISIONS_WITH_DATA = {"0001": _FIRST, "0002": _SECOND}
+_THIRD: dict[str, list[dict[str, Any]]] = {
+    **_SECOND,
+    "memories": [{**row, "sort_digest": sort_digest(row.get("subject"))} for row in _FIRST["memories"]],
+}
+
+REVISIONS_WITH_DATA = {"0001": _FIRST, "0002": _SECOND, "0003": _THIRD}
 
 
 def fill(connection: Connection, revision: str) -> None:

@@ -20,7 +20,7 @@ from memory.entry import Status
 from memory.errors import ConfigError, NotFound
 from memory.ids import MemoryId, TenantId, UserId
 from memory.scope import Scope, system_scope
-from storage.protocols import Filters
+from storage.protocols import Filters, Lookup, Plan
 from storage.records import SqlRecords, SqlTenants, SqlVersions, check_schema, create_engine, migrate
 from storage.records.migrate import current_revision, head_revision
 from storage.records.schema import metadata
@@ -91,6 +91,11 @@ async def test_each_revision_leads_to_the_head_with_its_data(empty_url: str, rev
     assert (await records.user_key(ALICE, fail)).wrapped == b"wrapped"
     assert await records.tenant_users(system_scope(TenantId("t")), None, 10) == ["alice", "bob"]
     assert len(await versions.versions(SYSTEM)) == (revision > "0001")
+    seen: list[str] = []
+    for subject in ("home", "home:city"):
+        lookup = Lookup(subjects=(subject,), unindexed=0)
+        await records.write(ALICE, lookup, lambda found: seen.extend(m.id for m in found) or Plan(()), [], 10)  # type: ignore[func-returns-value]
+    assert seen == ["m1", "m1"]
 
     bob = Scope(TenantId("t"), UserId("bob"))  # what is new works with what is old
     receipt = await records.erase_user(bob, event("erase"))
