@@ -49,8 +49,9 @@ class Lookup:
     """Which of the user's own entries a new candidate must be compared with (L5: never another's).
 
     Their union is read inside the transaction that also writes: live entries with one of `subjects` or of the sort that one names
-    (`favourite` is the sort of `favourite:player`), with one of `fingerprints` (exact, after normalisation by memory.text.fingerprint), among
-    `near` (ids that a search found), and, because the index lags, the newest `unindexed` entries that wait for it.
+    (`favourite` is the sort of `favourite:player`), with one of `fingerprints` (exact, after normalisation by
+    memory.text.fingerprint), among `near` (ids that a search found), and, because the index lags, the newest `unindexed` entries
+    that wait for it.
     """
 
     subjects: tuple[str, ...] = ()
