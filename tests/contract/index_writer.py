@@ -1,15 +1,14 @@
-"""A process that writes into the local index, started by the contract suite with a folder, a prefix of ids and how many."""
+"""A process that writes into an index, started by the contract suite with a prefix of ids, how many, and which index."""
 
 import asyncio
 import sys
-from pathlib import Path
 
 from memory.ids import MemoryId
-from tests.contract.index_backends import LocalBackend, scope, sealed, unit
+from tests.contract.index_backends import backend_of, scope, sealed, unit
 
 
-async def main(folder: str, prefix: str, count: int) -> None:
-    backend = LocalBackend(Path(folder))
+async def main(prefix: str, count: int, arguments: list[str]) -> None:
+    backend = backend_of(arguments)
     index = await backend.open(deadline_s=60.0)
     vectors = unit(count, seed=1)
     for n in range(count):
@@ -22,4 +21,4 @@ async def main(folder: str, prefix: str, count: int) -> None:
 
 
 if __name__ == "__main__":
-    asyncio.run(main(sys.argv[1], sys.argv[2], int(sys.argv[3])))
+    asyncio.run(main(sys.argv[1], int(sys.argv[2]), sys.argv[3:]))

@@ -533,9 +533,9 @@ async def test_p27_two_processes_write_at_once_and_nothing_is_lost(backend):
             sys.executable,
             "-m",
             "tests.contract.index_writer",
-            str(backend.folder),
             prefix,
             str(count),
+            *backend.arguments,
             stderr=subprocess.PIPE,
         )
         for prefix in ("left", "right")

@@ -115,7 +115,9 @@ async def test_the_raw_bytes_hold_no_word_no_user_and_no_plain_vector(backend, b
     raw = await backend.raw_bytes()
     assert b"late-1" in raw  # the bytes are those of the index: what may be there is there
     lowered = raw.lower()
-    words = {term for text in (*TEXTS, rare, before) for term in terms(text) if len(term.encode()) > 3}
+    # short ones and numbers may be anywhere by chance: in a sealed term, in a number written out
+    spoken = {term for text in (*TEXTS, rare, before) for term in terms(text) if not term.isdecimal()}
+    words = {term for term in spoken if len(term.encode()) >= 6}
     words |= {token(word) for word in words} | {"username"}
     words = {word for word in words if word.encode() not in empty}  # "after" and "from" are words of a schema
     assert {"北京", "marzipan", "gorgonzola", "奶酪"} <= words
@@ -165,18 +167,18 @@ async def test_ranking_is_the_same_sealed_and_plain(backend, keys):
 
 
 async def test_after_a_scrub_the_bytes_are_gone(backend, blind384, keys):
-    """P26: not only unlisted: zeroed in the file and its log."""
+    """P26: not only unlisted: zeroed in the file and its log; where the server keeps its own log, nowhere to be read any more."""
     vectors = await stored(blind384)
     ring = KeyRing(keys, MASTER)
     user_key = await ring.open(scope("bob"))
     blobs = [seal_vector(vector, user_key.key)[:8].tobytes() for vector in vectors]
     words = [seal_term(term, user_key.key).encode() for term in ("北京", "peanut", "violin")]
-    before = await backend.raw_bytes()
+    before = await backend.readable_bytes()
     assert all(blob in before for blob in blobs) and all(word[:6] in before for word in words)
     await blind384.search(scope("bob"), vectors[0], [], 8, 8)
     await blind384.remove(scope("bob"), [MemoryId(f"bob-{n}") for n in range(len(TEXTS))])
     await blind384.scrub(scope("bob"))
-    after = await backend.raw_bytes()
+    after = await backend.readable_bytes()
     assert not any(blob in after for blob in blobs)
     assert not any(word in after for word in words)
     assert b"bob-" not in after

@@ -287,7 +287,7 @@ class Rest:
         tenant = asked.get("tenant", "")
         where = f"msg:search index {found.name.lower()} code:422 err:"
         shard, limit = self._shard(found, tenant, where), int(asked.get("limit", 25))
-        listed = shard.after(asked["after"], limit) if "after" in asked else shard.matching(None)[:limit]
+        listed = shard.after(asked.get("after", ""), limit)
         vectors = "vector" in asked.get("include", "")
         objects = [{**shown(found, each, "", vectors), "vectorWeights": None} for each in listed]
         return JSONResponse({"deprecations": [], "objects": objects, "totalResults": len(objects)})
@@ -343,6 +343,7 @@ class Rest:
         if None in asked:
             return _said(f'class "{name}" not found', 404)
         verbose = request.query_params.get("output") == "verbose"
+        shard_name = request.query_params.get("shardName")
         shards = [
             {
                 "asyncReplicationStatus": [],
@@ -359,7 +360,7 @@ class Rest:
             for each in asked
             if each is not None
             for tenant, shard in each.shards.items()
-            if tenant not in each.asleep
+            if tenant not in each.asleep and shard_name in (None, tenant)
         ]
         node: dict[str, Any] = {
             "batchStats": {"queueLength": 0, "ratePerSecond": 0},

@@ -23,7 +23,7 @@ MOST = 10_000
 
 @dataclass(slots=True)
 class Stored:
-    """`doc` grows with every write of an object: the order that results without a score come in."""
+    """`doc` grows with every write of an object, which puts it last."""
 
     id: str
     doc: int
@@ -122,8 +122,17 @@ class Shard:
 
     def matching(self, filters: Filters | None) -> list[Stored]:
         """Those that pass, in the order in which they were written."""
-        passes = (lambda stored: True) if filters is None else self._test(filters)
-        return sorted((stored for stored in self.objects.values() if passes(stored)), key=attrgetter("doc"))
+        if filters is None:
+            return list(self.objects.values())
+        ids = _named(filters)
+        if ids is not None:
+            return sorted((self.objects[id] for id in ids if id in self.objects), key=attrgetter("doc"))
+        passes = self._test(filters)
+        return [stored for stored in self.objects.values() if passes(stored)]
+
+    def listed(self, filters: Filters | None) -> list[Stored]:
+        """Without a filter they come in ascending order of ids."""
+        return self.after("", len(self.objects)) if filters is None else self.matching(filters)
 
     def after(self, cursor: str, limit: int) -> list[Stored]:
         """In ascending order of ids."""
@@ -201,7 +210,7 @@ class Shard:
             )
         kind = filters.WhichOneof("test_value")
         value = getattr(filters, kind) if kind else None
-        values = list(value.values) if kind and kind.endswith("_array") else [value]
+        values = list(getattr(value, "values", [value]))
         if not values:
             raise Refused(
                 "invalid search term, only stopwords provided. Stopwords can be configured in "
@@ -231,6 +240,18 @@ class Shard:
             return _compared(operator, values, words)
         asked = [token for text in values for token in tokens(text, about["tokenization"])]
         return _compared("CONTAINS_ALL" if operator == "EQUAL" else operator, asked, words)
+
+
+def _named(filters: Filters) -> set[str] | None:
+    """Of a filter by ids alone, which of them: such a one needs no scan. None: it is another."""
+    if filters.operator == Filters.OPERATOR_OR:
+        inner = [_named(each) for each in filters.filters]
+        return None if None in inner else set().union(*(ids for ids in inner if ids is not None))
+    if filters.target.property != "_id":
+        return None
+    if filters.operator == Filters.OPERATOR_EQUAL:
+        return {filters.value_text}
+    return set(filters.value_text_array.values) if filters.operator == Filters.OPERATOR_CONTAINS_ANY else None
 
 
 def _compared(operator: str, values: list[Any], held: Callable[[Stored], list[Any]]) -> Callable[[Stored], bool]:

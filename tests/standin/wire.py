@@ -205,7 +205,7 @@ class Wire(weaviate_pb2_grpc.WeaviateServicer):
             found = shard.after(request.after, limit)
         else:
             found = _where(
-                f"{where}local shard object search {index}_{request.tenant}: ", lambda: shard.matching(filters)
+                f"{where}local shard object search {index}_{request.tenant}: ", lambda: shard.listed(filters)
             )
             for each in reversed(request.sort_by):
                 found.sort(key=_sorting(each.path[0]), reverse=not each.ascending)
