@@ -7,6 +7,7 @@ from weaviate.classes.query import Filter, MetadataQuery
 
 from memory.encoding import Vector
 from memory.ids import MemoryId, UserRef
+from memory.lexical import K1
 from storage.index.weaviate.collection import MEMORY_ID, TERMS, USER_REF, VERSION
 from storage.index.weaviate.connection import each
 from storage.index.weaviate.objects import entry_of
@@ -28,6 +29,7 @@ async def _near(handle: Any, user_ref: UserRef, vector: Vector, limit: int) -> _
 
 
 async def _worded(handle: Any, user_ref: UserRef, terms: Sequence[str], limit: int) -> _Found:
+    """With the scores of memory/lexical.py: the server's BM25 leaves out a constant."""
     answer = await handle.query.bm25(
         query=" ".join(terms),
         query_properties=[TERMS],
@@ -36,7 +38,7 @@ async def _worded(handle: Any, user_ref: UserRef, terms: Sequence[str], limit: i
         return_metadata=MetadataQuery(score=True),
         return_properties=_RETURNED,
     )
-    return [(*entry_of(found.properties), found.metadata.score) for found in answer.objects]
+    return [(*entry_of(found.properties), found.metadata.score * (K1 + 1)) for found in answer.objects]
 
 
 def _ordered(found: _Found) -> _Found:
