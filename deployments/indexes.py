@@ -13,6 +13,7 @@ from deployments.settings import StoreSettings
 from deployments.tenancy import secret_reference
 from deployments.versions import IndexStore
 from memory.errors import ConfigError, Unavailable
+from memory.ids import TenantId
 from memory.scope import system_scope
 from storage.index.blind import BlindIndex, KeyRing
 from storage.index.local import LocalIndex
@@ -29,9 +30,18 @@ class OpenIndex:
 
     model_key: str
     index: BlindIndex
+    backend: VectorIndex
     placements: Placements
-    placed: bool = False
-    """Whether its tenants have a place at all: a shard or a collection. The local index has a file for each."""
+
+    async def left_over(self, tenant_id: TenantId) -> set[str]:
+        """Places of the tenant that are neither read nor written any more: what a move that was cut off, or a worker that slept
+        through it, left behind. The local index has a file for each tenant, and no places."""
+        places_of = getattr(self.backend, "places_of", None)
+        if places_of is None:
+            return set()
+        placement = self.placements.of(tenant_id)
+        found: set[str] = await places_of(system_scope(tenant_id))
+        return found - {placement.place, placement.moving_to}
 
 
 async def open_index(
@@ -46,7 +56,7 @@ async def open_index(
     except BaseException:
         await backend.aclose()
         raise
-    return OpenIndex(model_key, BlindIndex(backend, keys), placements, settings.index != "local")
+    return OpenIndex(model_key, BlindIndex(backend, keys), backend, placements)
 
 
 async def _backend(settings: StoreSettings, model_key: str, dimension: int, placements: Placements) -> VectorIndex:
@@ -79,7 +89,11 @@ def _folder(settings: StoreSettings, model_key: str) -> Path:
 
 
 async def remove_index(settings: StoreSettings, opened: OpenIndex) -> None:
-    """What is left of a dropped version's index once its tenants are gone: its folder, or its collections."""
+    """What is left of a dropped version's index once its tenants are gone, its folder or its collections; it is closed then."""
+    drop_collections = getattr(opened.backend, "drop_collections", None)
+    if drop_collections is not None:
+        await drop_collections(system_scope())
+    await opened.index.aclose()
     if settings.index == "local":
         await asyncio.to_thread(shutil.rmtree, _folder(settings, opened.model_key), ignore_errors=True)
 

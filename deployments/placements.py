@@ -20,6 +20,10 @@ class Placements:
         """As of the last refresh."""
         return self._known.get(tenant_id, SHARD)
 
+    def placed(self, tenant_id: TenantId) -> bool:
+        """Whether it ever was placed."""
+        return tenant_id in self._known
+
     async def refresh(self) -> None:
         self._known = await self._store.placements(system_scope(), self._model_key)
 

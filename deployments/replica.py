@@ -12,7 +12,7 @@ from deployments.policies import PolicyCache
 from deployments.polling import poll
 from deployments.services import Services, utc_now
 from deployments.settings import StoreSettings
-from deployments.stores import open_stores
+from deployments.stores import open_sessions, open_stores
 from deployments.versions import begin, catch_up
 from memory.encoding import ModelCard
 from storage.sessions.idempotency import RedisIdempotency
@@ -37,6 +37,7 @@ async def open_services(
 ) -> AsyncIterator[Services]:
     """Every store, what is polled of them, and the authenticator; all closed at the end. ConfigError where one is unfit."""
     async with contextlib.AsyncExitStack() as stack:
+        redis = await stack.enter_async_context(open_sessions(settings))
         stores = await stack.enter_async_context(open_stores(settings))
         card = await wait_for_model(embedder)
         # P18: another model stops here, not at the first question
@@ -45,8 +46,8 @@ async def open_services(
         stack.push_async_callback(indexes.aclose)
         policies = PolicyCache(stores.tenants)
         services = Services(
-            sessions=RedisSessions(stores.redis),
-            idempotency=RedisIdempotency(stores.redis),
+            sessions=RedisSessions(redis),
+            idempotency=RedisIdempotency(redis),
             records=stores.records,
             tenants=stores.tenants,
             index=indexes.active,
@@ -55,7 +56,7 @@ async def open_services(
             authenticator=Authenticator(
                 stores.tenants, policies, stores.secrets.token_keys, stores.secrets.pepper, utc_now
             ),
-            rates=RequestRates(stores.redis),
+            rates=RequestRates(redis),
             receipts=stores.secrets.receipts,
             deadlines=settings.deadlines,
             background=Background(),

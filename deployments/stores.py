@@ -22,29 +22,29 @@ class Stores:
     tenants: SqlTenants
     versions: SqlVersions
     keys: KeyRing
-    redis: SessionClient
 
 
 @contextlib.asynccontextmanager
 async def open_stores(settings: StoreSettings) -> AsyncIterator[Stores]:
-    """Of the schema that this release needs; closed at the end. ConfigError where something is unfit. Each connects when it is
-    first used."""
+    """The records, of the schema that this release needs, and what opens the index; closed at the end. ConfigError where something
+    is unfit. It connects when it is first used."""
     check_home(settings.home)
     secrets = await asyncio.to_thread(read_secrets, settings)
-    async with contextlib.AsyncExitStack() as stack:
-        redis = SessionClient(await asyncio.to_thread(sessions_url, settings), deadline_s=settings.deadlines.sessions_s)
-        stack.push_async_callback(redis.aclose)
-        database = create_engine(records_url(settings), settings.deadlines.records_s)
-        stack.push_async_callback(database.dispose)
+    database = create_engine(records_url(settings), settings.deadlines.records_s)
+    try:
         await check_schema(database)
         records = SqlRecords(database)
-        yield Stores(
-            settings,
-            secrets,
-            database,
-            records,
-            SqlTenants(database),
-            SqlVersions(database),
-            KeyRing(records, secrets.master),
-            redis,
-        )
+        keys = KeyRing(records, secrets.master)
+        yield Stores(settings, secrets, database, records, SqlTenants(database), SqlVersions(database), keys)
+    finally:
+        await database.dispose()
+
+
+@contextlib.asynccontextmanager
+async def open_sessions(settings: StoreSettings) -> AsyncIterator[SessionClient]:
+    """The session tier; the bundled server is started where it is not running."""
+    client = SessionClient(await asyncio.to_thread(sessions_url, settings), deadline_s=settings.deadlines.sessions_s)
+    try:
+        yield client
+    finally:
+        await client.aclose()

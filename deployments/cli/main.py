@@ -8,10 +8,15 @@ import typer
 from rich.console import Console
 
 from memory.errors import ConfigError, StrataError
+from memory.policy import Isolation
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, help="Strata: the memory of other people's assistants.")
 tenants = typer.Typer(no_args_is_help=True, help="Tenants are declared by files (configs/tenants/*.yaml).")
 app.add_typer(tenants, name="tenants")
+keys = typer.Typer(no_args_is_help=True, help="The master key and users' keys.")
+app.add_typer(keys, name="keys")
+receipts = typer.Typer(no_args_is_help=True, help="Proofs of erasures.")
+app.add_typer(receipts, name="receipts")
 console = Console()
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -119,6 +124,62 @@ def tenants_key(tenant: str, config: ConfigFile = LOCAL, name: Annotated[str | N
     from deployments.cli.tenants import key
 
     raise typer.Exit(key(config, tenant, name))
+
+
+@tenants.command("erase")
+def tenants_erase(
+    tenant: str,
+    confirm: Annotated[str, typer.Option(help="The tenant's id once more.")],
+    config: ConfigFile = LOCAL,
+    wait: Annotated[bool, typer.Option("--wait", help="Until every store is verified empty.")] = False,
+) -> None:
+    """Erase a tenant with all its users, in every store, for good."""
+    from deployments.cli.erasures import erase
+
+    raise typer.Exit(erase(config, tenant, confirm, wait, console))
+
+
+@tenants.command("move")
+def tenants_move(
+    tenant: str,
+    to: Annotated[Isolation, typer.Option(help="A shard of the shared collection, or a collection of its own.")],
+    config: ConfigFile = LOCAL,
+) -> None:
+    """Move a tenant's index entries while Strata goes on; resumable."""
+    from deployments.cli.moves import run
+
+    raise typer.Exit(run(config, tenant, to, console))
+
+
+@keys.command("rewrap")
+def keys_rewrap(config: ConfigFile = LOCAL) -> None:
+    """Wrap every user's key under the first master key; the index is not touched. Resumable."""
+    from deployments.cli.keys import rewrap
+
+    raise typer.Exit(rewrap(config, console))
+
+
+@keys.command("rotate")
+def keys_rotate(
+    tenant: Annotated[str, typer.Option()], user: Annotated[str, typer.Option()], config: ConfigFile = LOCAL
+) -> None:
+    """Give one user a new key and seal his entries with it. For a minute his recall may find less."""
+    from deployments.cli.keys import rotate
+
+    raise typer.Exit(rotate(config, tenant, user, console))
+
+
+@receipts.command("show")
+def receipts_show(
+    receipt: str,
+    tenant: Annotated[str, typer.Option()],
+    config: ConfigFile = LOCAL,
+    as_json: Annotated[bool, typer.Option("--json", help="The whole document with its signature.")] = False,
+) -> None:
+    """What an erasure removed from each store, and whether it is complete."""
+    from deployments.cli.erasures import show
+
+    raise typer.Exit(show(config, tenant, receipt, as_json, console))
 
 
 def main() -> None:

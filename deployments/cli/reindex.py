@@ -7,16 +7,16 @@ from pathlib import Path
 
 from filelock import FileLock, Timeout
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
+from deployments.cli.bars import bar
 from deployments.indexes import open_index, remove_index
 from deployments.placements import place_as_wanted
 from deployments.reindexing import Done, Reindexer, Watch
 from deployments.reindexing import drop as drop_version
 from deployments.serve_file import read_serve_file
 from deployments.settings import StoreSettings
-from deployments.stores import open_stores
+from deployments.stores import open_sessions, open_stores
 from memory.errors import ConfigError
 from memory.scope import system_scope
 from models.prepare import prepare
@@ -37,26 +37,13 @@ def run(config: Path, model: str | None, console: Console) -> int:
     """0 when the version is ready (or active already). Killed or stopped on the way: run it again, it goes on there."""
     file = read_serve_file(config)
     settings = encoder_settings(file.inference.embedder, model)
-    columns = (
-        SpinnerColumn(),
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeRemainingColumn(),
-    )
-    with Progress(*columns, console=console, transient=True) as bars:
-        preparing = bars.add_task("model", total=100)
-        folder = settings.folder or prepare(
-            settings,
-            file.stores.home,
-            lambda stage, done: bars.update(preparing, description=f"model: {stage}", completed=round(done * 100)),
-        )
-        bars.remove_task(preparing)
-        bar = bars.add_task("loading", total=None)
+    with bar(console, "model") as watch:
 
-        def watch(stage: str, done: int, total: int) -> None:
-            bars.update(bar, description=stage, completed=done, total=total)
+        def preparing(stage: str, done: float) -> None:
+            watch(f"model: {stage}", round(done * 100), 100)
 
+        folder = settings.folder or prepare(settings, file.stores.home, preparing)
+        watch("loading", 0, 0)
         done = asyncio.run(_reindex(file.stores, settings, folder, watch))
     if done.already:
         console.print(f"{done.model_key} is what Strata answers from; nothing to do.", highlight=False)
@@ -77,7 +64,7 @@ async def _reindex(stores_settings: StoreSettings, settings: EncoderSettings, fo
     from deployments.in_process import InProcessEmbedder
     from models.encoder import Encoder  # torch takes seconds, and only this command needs it
 
-    async with open_stores(stores_settings) as stores:
+    async with open_stores(stores_settings) as stores, open_sessions(stores_settings) as redis:
         with _alone(stores_settings.home):
             encoder = await asyncio.to_thread(Encoder.from_folder, folder, settings)
             embedder = InProcessEmbedder(encoder)
@@ -92,7 +79,7 @@ async def _reindex(stores_settings: StoreSettings, settings: EncoderSettings, fo
                     stores.versions,
                     stores.records,
                     stores.tenants,
-                    RedisSessions(stores.redis),
+                    RedisSessions(redis),
                     opened.index,
                     embedder,
                     watch,
@@ -127,9 +114,9 @@ def drop(config: Path, model_key: str, console: Console) -> int:
             opened = await open_index(settings, stores.versions, stores.keys, found.model_key, found.dimension)
             try:
                 gone = await drop_version(stores.versions, opened.index, model_key)
+                await remove_index(settings, opened)
             finally:
                 await opened.index.aclose()
-            await remove_index(settings, opened)
             return gone
 
     with console.status(f"Dropping {model_key} ..."):

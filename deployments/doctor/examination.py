@@ -97,7 +97,7 @@ async def _of_records(file: ServeFile, database: Database, full: bool, watch: Wa
         found += await looked_at(_part(version), "check stores.index and that the server runs", open_version)
         if opened:
             try:
-                found += await _of_index(records, opened[0], version, known, full)
+                found += await _of_index(records, opened[0], version, known, full, file.stores.index != "local")
             finally:
                 await opened[0].index.aclose()
     return found
@@ -108,28 +108,36 @@ def _part(version: IndexVersion) -> str:
 
 
 async def _of_index(
-    records: SqlRecords, opened: OpenIndex, version: IndexVersion, known: list[TenantRecord], full: bool
+    records: SqlRecords, opened: OpenIndex, version: IndexVersion, known: list[TenantRecord], full: bool, placed: bool
 ) -> list[Finding]:
-    found = []
     active = version.state is VersionState.ACTIVE
-    for tenant in known if active else ():
-        placement = opened.placements.of(tenant.id)
-        wanted = Policy.model_validate(tenant.policy).isolation.value
-        part, fix = f"isolation.{tenant.id}", f"strata tenants move {tenant.id} --to "
-        if placement.moving_to is not None:
-            found.append(
-                warn(part, f"is being moved to {placement.moving_to}", f"unless that runs: {fix}{placement.moving_to}")
-            )
-        elif opened.placed and placement.place != wanted:
-            found.append(warn(part, f"is a {placement.place}, its policy wants a {wanted}", fix + wanted))
+    away = "look again when the index answers"
+    found = await looked_at("isolation", away, lambda: _places(opened, known)) if active and placed else []
     living = [tenant.id for tenant in known if not tenant.erasing]
     part = f"{_part(version)}.drift"
     return found + await looked_at(
         part,
-        "look again when the index answers",
+        away,
         lambda: drift(records, opened.index, part, living, active, full),
         FULL_S if full else 3 * DEADLINE_S,
     )
+
+
+async def _places(opened: OpenIndex, known: list[TenantRecord]) -> list[Finding]:
+    """Where tenants are against where their policies want them, and what moves left behind."""
+    found = []
+    for tenant in known:
+        placement = opened.placements.of(tenant.id)
+        wanted = Policy.model_validate(tenant.policy).isolation.value
+        part, command = f"isolation.{tenant.id}", f"strata tenants move {tenant.id} --to "
+        if placement.moving_to is not None:
+            said = f"is being moved to {placement.moving_to}"
+            found.append(warn(part, said, f"unless that runs: {command}{placement.moving_to}"))
+        elif placement.place != wanted:
+            found.append(warn(part, f"is a {placement.place}, its policy wants a {wanted}", command + wanted))
+        elif opened.placements.placed(tenant.id) and await opened.left_over(tenant.id):
+            found.append(bad(part, "has left something in the place that it was moved from", command + placement.place))
+    return found
 
 
 async def _backlog(records: SqlRecords) -> Finding:

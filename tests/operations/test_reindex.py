@@ -211,7 +211,6 @@ async def test_p18_what_is_answered_from_is_not_dropped_and_what_is_not_goes_who
             await drop(stores.versions, strata.services.index, active)
         found = await open_index(strata.settings, stores.versions, stores.keys, other, 384)
         assert await drop(stores.versions, found.index, other) == len(FACTS)
-        await found.index.aclose()
         await remove_index(strata.settings, found)
     assert not folder.exists()
     assert [*await versions(strata)] == [active]
