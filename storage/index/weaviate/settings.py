@@ -30,6 +30,6 @@ class WeaviateSettings(BaseModel):
     active_tenants: int = Field(
         default=1_500,
         ge=1,
-        description="How many tenants may be awake at once: seven open files each, below the server's file limit.",
+        description="How many tenants may be awake at once: six open files each, below the server's file limit.",
     )
     idle_s: float = Field(default=900.0, gt=0, description="A tenant that nobody asked for so long is put to sleep.")
