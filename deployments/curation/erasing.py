@@ -28,8 +28,10 @@ log = structlog.get_logger(__name__)
 AT_ONCE = 4
 ROWS = 500
 """Rows of a tenant that go in one transaction."""
-FIRST_RETRY_S = 1.0
+FIRST_RETRY_S = 0.5
 LAST_RETRY_S = 60.0
+GO_ON_S = 1.0
+"""Between two removals of a store that holds more than one takes."""
 
 ANSWERS = "claims of Idempotency-Keys deleted with the answers that they kept"
 RECORDS = "content, history, names and token vectors deleted in one transaction; the key of the index destroyed"
@@ -90,7 +92,7 @@ class Eraser:
         for store in self._stores(erasure):
             known = erasure.stores.get(store.name)
             before = max(await store.count(), known.before if known is not None else 0)
-            reports[store.name] = StoreReport(before, None, store.method if known is None else known.method)
+            reports[store.name] = StoreReport(before, None, store.method)
         await self._advance(erasure, reports, self._svc.clock())
 
     async def _clear(self, erasure: Erasure) -> None:
@@ -109,7 +111,7 @@ class Eraser:
         now = self._svc.clock()
         if left:
             log.warning("erasure_goes_on", left=left)
-            await self._advance(erasure, reports, now + timedelta(seconds=FIRST_RETRY_S))
+            await self._advance(erasure, reports, now + timedelta(seconds=GO_ON_S))
         elif first or found:
             await self._advance(erasure, reports, now + timedelta(seconds=self._settings.grace_s))
         elif await self._advance(erasure, reports, None):
