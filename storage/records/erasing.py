@@ -24,6 +24,7 @@ from storage.records.rows import live
 from storage.records.schema import erasures, memories, placements, receipts, tenant_keys, tenants, users
 
 _USERS_A_STEP = 500
+_ENTRIES_A_STEP = 2000
 _SOON = timedelta(seconds=2)
 _RECORDS, _KEYS = "records", "keys"
 """What the receipt calls what is kept here; every other name is its worker's."""
@@ -46,6 +47,8 @@ class Erasing(OnDatabase):
         """In one transaction: the fence goes up (every later write for scope.user is a Conflict until the erasure is complete), his key
         is destroyed, his entries become empty tombstones. Being erased already: that receipt again. NotFound("user").
 
+        Of a user with more than 2,000 entries the rest goes in further transactions, before this call returns: behind the fence
+        nothing comes to them. What a call that was cut off left is done by calling again, or by `advance_erasure`.
         A user of whom no table here knows is not found: one that only the session tier knows has to be given a key first.
         `stores`: what other stores were found to hold before, for the receipt.
         """
@@ -62,20 +65,22 @@ class Erasing(OnDatabase):
             keys = int(row.wrapped is not None)
             fence = update(users).where(owned(users, scope)).values(ref=None, wrapped=None, erasing_at=now)
             connection.execute(fence)
-            m = memories.c
-            gone = list(connection.scalars(select(m.id).where(live(scope)).order_by(m.id)))
-            bury(connection, scope, gone, now, receipt_id=None)
-            append_audit(connection, scope, [replace(audit, memory_ids=tuple(map(MemoryId, gone)))])
+            count = connection.scalar(select(func.count()).select_from(memories).where(live(scope))) or 0
+            if count == 0:
+                append_audit(connection, scope, [replace(audit, memory_ids=())])
+            _bury_some(connection, scope, audit, now)
             reports = {
                 **(stores or {}),
                 _RECORDS: StoreReport(before - keys, None, _EMPTIED),
                 _KEYS: StoreReport(keys, 0, _DESTROYED, now),
-                _INDEX: StoreReport(len(gone), None, UNINDEXED),
+                _INDEX: StoreReport(count, None, UNINDEXED),
             }
             refs = [row.ref] if row.ref is not None else []
-            return _order(connection, scope, audit, len(gone), refs, reports, now)
+            return _order(connection, scope, audit, count, refs, reports, now)
 
-        return await self._database.write(work)
+        receipt = await self._database.write(work)
+        await self._bury_rest(scope, audit)
+        return receipt
 
     async def erase_tenant(self, scope: Scope, audit: AuditEvent) -> Receipt:
         """The same for scope's tenant: suspended and fenced for good, every key of its users destroyed. Needs Grant.SYSTEM.
@@ -186,6 +191,8 @@ class Erasing(OnDatabase):
         hold at the end is counted here.
         """
         scope.require(Grant.SYSTEM)
+        if erasure.scope.user_id is not None:
+            await self._bury_rest(erasure.scope, AuditEvent("erase", worker, (), self._now()))
         if verify_at is not None:
             return await self._database.write(
                 lambda connection: _keep(connection, erasure, worker, stores, "verify", verify_at)
@@ -208,6 +215,11 @@ class Erasing(OnDatabase):
         back = {"owner": None, "lease_until": None, "due_at": retry_at, "attempts": _e.attempts + 1}
         mine = (*_this(erasure), _e.owner == worker)
         await self._database.write(lambda connection: connection.execute(update(erasures).where(*mine).values(**back)))
+
+    async def _bury_rest(self, scope: Scope, audit: AuditEvent) -> None:
+        now = self._now()
+        while await self._database.write(lambda connection: _bury_some(connection, scope, audit, now)):
+            pass
 
     async def _leave_tenant(self, erasure: Erasure, worker: str) -> bool:
         """The users' rows go, in bounded steps, where nothing else is left. False where something is."""
@@ -246,6 +258,20 @@ def _ordered(connection: Connection, scope: Scope, user_id: str | None) -> Recei
     if row is None:
         raise NotFound("user")
     return to_receipt(row)
+
+
+def _bury_some(connection: Connection, scope: Scope, audit: AuditEvent, now: datetime) -> int:
+    """The next entries of a user who is being erased; none of one who has begun anew by now."""
+    row = user_row(connection, scope)
+    if row is None or row.erasing_at is None:
+        return 0
+    m = memories.c
+    query = select(m.id).where(live(scope)).order_by(m.id).limit(_ENTRIES_A_STEP)
+    gone = list(connection.scalars(query))
+    if gone:
+        bury(connection, scope, gone, now, receipt_id=None)
+        append_audit(connection, scope, [replace(audit, memory_ids=tuple(map(MemoryId, gone)))])
+    return len(gone)
 
 
 def _order(

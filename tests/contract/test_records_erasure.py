@@ -6,13 +6,15 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from sqlalchemy import select
 
-from memory.errors import Conflict, Forbidden, NotFound
+from memory.errors import Conflict, Forbidden, NotFound, Unavailable
 from memory.ids import MemoryId, TurnId
 from memory.scope import Grant, Scope
 from storage.protocols import Filters, Lookup, Receipt, StoreReport
-from storage.records import Database, SqlRecords
-from storage.records.schema import erasures, memories, users
+from storage.records import Database, SqlRecords, erasing
+from storage.records.engine import T, Work
+from storage.records.schema import audit, erasures, memories, users
 from tests.contract.erasure_cases import (
     ERASE,
     SYSTEM,
@@ -25,6 +27,7 @@ from tests.contract.erasure_cases import (
     made,
     of,
 )
+from tests.contract.record_backends import PATIENT_S
 from tests.contract.record_cases import (
     MANY,
     MODEL,
@@ -79,6 +82,44 @@ async def test_i3_erasing_a_user_destroys_at_once_and_is_complete_only_when_veri
     assert await count(database, alice, users, users.c.user_id == "alice") == 0
     assert {m.id for m in (await records.page(of(alice, "bob"), Filters(), 10, None)).items} == {"bob-1", "bob-2"}
     assert (await records.user_key(of(alice, "bob"), lambda: made("x"))).ref == f"ref_{alice.tenant_id}_bob"
+
+
+class Dying(Database):
+    """Gone after its next `left` transactions, as after a kill."""
+
+    left = 2
+
+    async def write(self, work: Work[T]) -> T:
+        if self.left == 0:
+            raise Unavailable("records")
+        self.left -= 1
+        return await super().write(work)
+
+
+async def test_i3_a_user_of_many_entries_goes_in_steps_that_may_be_cut_off(
+    records_url: str,
+    records: SqlRecords,
+    database: Database,
+    alice: Scope,
+    worker: Scope,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(erasing, "_ENTRIES_A_STEP", 3)
+    await store(records, alice, *(entry(alice, f"m{i}", f"fact {i}") for i in range(10)))
+    dying = Dying(records_url, deadline_s=PATIENT_S)
+    with pytest.raises(Unavailable):
+        await SqlRecords(dying).erase_user(alice, ERASE)
+    await dying.dispose()
+    assert await count(database, alice, memories, memories.c.deleted_at.is_(None)) == 4
+    with pytest.raises(Conflict):  # the fence is up, how far it came
+        await store(records, alice, entry(alice, "late"))
+    (erasure,) = await due(records, alice)
+    assert await records.advance_erasure(worker, erasure, "w", empty("index"), later())
+    assert await records.count_rows(alice_system(alice)) == 0
+    receipt = await records.erase_user(alice, ERASE)
+    assert (receipt.id, receipt.count) == (erasure.receipt_id, 10)
+    named = select(audit.c.memory_id).where(audit.c.tenant_id == alice.tenant_id, audit.c.action == "erase")
+    assert sorted(await database.read(lambda c: list(c.scalars(named)))) == [f"m{i}" for i in range(10)]
 
 
 async def test_i3_behind_the_fence_no_write_is_let_through(records: SqlRecords, alice: Scope) -> None:
