@@ -63,7 +63,7 @@ PRAGMA synchronous = FULL;
 _WORDED = """
 SELECT entries.id, entries.version, found.score
 FROM (
-  SELECT postings.seq AS seq, sum(asked.value * weight / (weight + ?2 + ?3 * length)) AS score
+  SELECT postings.seq AS seq, sum(asked.value * weight * ?6 / (weight + ?2 + ?3 * length)) AS score
   FROM json_each(?1) AS asked CROSS JOIN postings ON postings.term = asked.key
   GROUP BY postings.seq
 ) AS found CROSS JOIN entries ON entries.seq = found.seq
@@ -333,7 +333,7 @@ def _vectors(
 
 
 def _worded(connection: apsw.Connection, user_ref: str, terms: Sequence[str], limit: int) -> list[Any]:
-    """BM25 as memory/lexical.py and the production tier's server reckon it (but for a constant): count and mean length of the whole
+    """BM25 as memory/lexical.py and the production tier's server reckon it: count and mean length of the whole
     partition, document frequencies of the terms, which are this user's own because they are sealed; the filter stands all the same.
     """
     ((entries, worded, length),) = _rows(connection, "SELECT entries, worded, length FROM totals")
@@ -345,7 +345,8 @@ def _worded(connection: apsw.Connection, user_ref: str, terms: Sequence[str], li
     if not frequencies:
         return []
     idf = {term: math.log1p((entries - number + 0.5) / (number + 0.5)) for term, number in frequencies}
-    return _rows(connection, _WORDED, (json.dumps(idf), K1 * (1 - B), K1 * B * worded / length, user_ref, limit))
+    saturation = K1 * (1 - B), K1 * B * worded / length
+    return _rows(connection, _WORDED, (json.dumps(idf), *saturation, user_ref, limit, K1 + 1))
 
 
 def search(
