@@ -30,7 +30,7 @@ from storage.sessions.sentinel import WatchedMaster
 _WHAT = "sessions"
 _ATTEMPTS = 3
 _PAUSE_S = 0.02  # before the first repetition, doubled for the next, with jitter
-_DETOURS = 60  # a slot that is being moved answers "try again" until it is there
+_DETOURS = 500  # a slot that is being moved answers "try again" until it is there
 _DETOUR_PAUSE_S = 0.1
 _SCAN_STEP = 1000
 _SCANS = 3
@@ -83,10 +83,10 @@ class SessionClient:
 
     def _nodes_of(self, address: Address) -> Nodes:
         def make(host: str, port: int) -> Node:
-            return Node(host, port, address.options, connections=self._connections, timeout_s=self.deadline_s)
+            return Node(host, port, address.options, connections=self._connections, deadline_s=self.deadline_s)
 
         def make_sentinel(host: str, port: int) -> Node:
-            return Node(host, port, address.sentinel_options, connections=1, timeout_s=self.deadline_s)
+            return Node(host, port, address.sentinel_options, connections=1, deadline_s=self.deadline_s)
 
         match address.kind:
             case Kind.CLUSTER:

@@ -4,36 +4,76 @@ import asyncio
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
-from redis.asyncio import BlockingConnectionPool, Redis
+from redis.asyncio import ConnectionPool, Redis
+from redis.asyncio.connection import AbstractConnection
 from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
 
 from storage.sessions.address import Address
 
-_ASK_S = 0.5
+
+class Pool(ConnectionPool):
+    """A bounded pool whose callers wait, and may be cancelled at any moment, without a connection or a wake-up being lost.
+
+    The library's own pool that waits loses both now and then: giving a connection back awaits a lock, and asyncio's Condition (until
+    Python 3.13) forgets whom it woke if he is cancelled just then. Here giving back is one step, and a semaphore passes turns on.
+    How long a call waits for its turn is its own deadline's business.
+    """
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        self._turns = asyncio.Semaphore(self.max_connections)
+
+    async def get_connection(self, command_name: Any = None, *keys: Any, **options: Any) -> AbstractConnection:
+        await self._turns.acquire()
+        make: Any = self.get_available_connection
+        try:
+            connection: AbstractConnection = make()
+        except BaseException:
+            self._turns.release()
+            raise
+        try:
+            await self.ensure_connection(connection)
+            return connection
+        except BaseException:
+            try:
+                await connection.disconnect(nowait=True)  # whatever its handshake has come to
+            finally:
+                self._back(connection)
+            raise
+
+    async def release(self, connection: AbstractConnection) -> None:
+        self._back(connection)
+
+    def _back(self, connection: AbstractConnection) -> None:
+        self._in_use_connections.discard(connection)
+        self._available_connections.append(connection)
+        self._turns.release()
 
 
 class Node:
     """One server and the connections with it. `host` is "" for a socket, whose path is among the options."""
 
-    def __init__(self, host: str, port: int, options: dict[str, Any], *, connections: int, timeout_s: float) -> None:
+    def __init__(self, host: str, port: int, options: dict[str, Any], *, connections: int, deadline_s: float) -> None:
         self.host, self.port = host, port
         self.calls = 0  # under way
+        self._ask_s = deadline_s / 4
         place = {"host": host, "port": port} if host else {}
-        self.pool = BlockingConnectionPool(
+        self.pool = Pool(
             **(options | place),
             max_connections=connections,
-            timeout=None,  # the call's own deadline ends the wait for a connection: late, not unavailable
-            socket_timeout=timeout_s,
-            socket_connect_timeout=timeout_s,
+            # The call's own deadline is the only clock. With one of its own the library waits by asyncio.wait_for, which (until Python
+            # 3.12) swallows a cancellation, and so the deadline, that comes in the moment of success.
+            socket_timeout=None,
+            socket_connect_timeout=None,
             retry=Retry(NoBackoff(), 0),  # the library would repeat writes as well; `run` repeats what may be repeated
             protocol=2,
         )
         self.redis: Any = Redis(connection_pool=self.pool)  # its commands' types hold for both of its ways to be used
 
     async def ask(self, *command: str) -> Any:
-        """What it says of itself or of others; TimeoutError after half a second, so that the next one can be asked."""
-        async with asyncio.timeout(_ASK_S):
+        """What it says of itself or of others; TimeoutError in good time for the next one to be asked."""
+        async with asyncio.timeout(self._ask_s):
             return await self.redis.execute_command(*command)
 
     async def aclose(self) -> None:

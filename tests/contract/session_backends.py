@@ -1,5 +1,6 @@
 """The backends of the session tier that the contract suites run against, and small makers for their tests."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta, timezone
 
@@ -44,6 +45,26 @@ async def kept(client: SessionClient, pattern: str) -> dict[str, int]:
         async for keys in client.scan(pattern)
         for key in keys
     }
+
+
+async def aged(client: SessionClient, tenant: str, left_ms: int) -> None:
+    """All sessions and lists of the tenant as if time had passed until they had this long to live: no test need wait for it, or hurry
+    because of it."""
+    async for keys in client.scan(f"strata:session*:{{{tenant}:*"):
+        for key in keys:
+            server = await server_of(client, key.decode())
+            if key.endswith(b":expires"):
+                seconds, micros = await server.time()
+                at = seconds * 1000 + micros // 1000 + left_ms
+                await server.zadd(key, dict.fromkeys(await server.zrange(key, 0, -1), at), xx=True)
+            await server.pexpire(key, left_ms)
+
+
+async def gone(client: SessionClient, pattern: str) -> None:
+    """Returns when no key matches any more."""
+    async with asyncio.timeout(30):
+        while await kept(client, pattern):  # noqa: ASYNC110 (Redis tells nobody)
+            await asyncio.sleep(0.02)
 
 
 async def server_of(client: SessionClient, key: str) -> Redis:

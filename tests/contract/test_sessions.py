@@ -1,6 +1,5 @@
 """What every session store promises. Here: the life of a session, and whose it is."""
 
-import asyncio
 import dataclasses
 from datetime import timedelta
 
@@ -8,7 +7,7 @@ import pytest
 
 from memory.errors import Conflict, InvalidInput, NotFound
 from memory.turns import Role, TaskState
-from tests.contract.session_backends import NOON, contents, kept, now, opened, scope, session_of, turn
+from tests.contract.session_backends import NOON, aged, contents, gone, kept, now, opened, scope, session_of, turn
 
 # --- a session's life -------------------------------------------------------------------------------------------------
 
@@ -57,10 +56,11 @@ async def test_a_foreign_drop_touches_nothing(sessions, tenant):
     assert await sessions.owner(scope(tenant, None)) == "alice"
 
 
-async def test_a_session_expires_by_itself(sessions, tenant):
-    me = await opened(sessions, scope(tenant), ttl_s=1)
+async def test_a_session_expires_by_itself(sessions, session_client, tenant):
+    me = await opened(sessions, scope(tenant), ttl_s=60)
     await sessions.append(me, [turn("a")], 10)
-    await asyncio.sleep(1.3)
+    await aged(session_client, tenant, 1)
+    await gone(session_client, f"strata:session:{{{tenant}:*")
     with pytest.raises(NotFound):
         await sessions.get(me)
     with pytest.raises(NotFound):
@@ -87,41 +87,28 @@ USES = {
     "put_state": lambda s, me: s.put_state(me, TaskState(intent="x"), 1),
     "put_state, too late": lambda s, me: s.put_state(me, TaskState(intent="x"), 7),
     "preloaded": lambda s, me: s.set_preloaded(me, ["m2"]),
-    "open": lambda s, me: s.open(me, session_of(me), 3, 100),
+    "open": lambda s, me: s.open(me, session_of(me), 60, 100),
 }
 
 
-async def test_every_use_renews_the_whole_session(sessions, tenant):
-    """T1: a session in use lives on, with all of its parts: uses within the TTL of 3 s go on past it, and past the second that a
-    place in the list outlives its session."""
-
-    async def live(place, use):
-        me = await opened(sessions, scope(tenant, f"u{place}", f"s{place}"), ttl_s=3)
-        await sessions.append(me, [turn("first"), turn("second")], 10)
-        await sessions.put_state(me, TaskState(intent="buy"), 0)
-        await sessions.set_preloaded(me, ["m1"])
-        start = now()
-        for _ in range(3):
-            await asyncio.sleep(1.5)
-            try:
-                await use(sessions, me)
-            except (Conflict, NotFound) as error:
-                assert error.what != "session"
-        assert now() - start > timedelta(seconds=4.2)
-        snapshot = await sessions.load(me, 10)
-        assert snapshot.state.intent in ("buy", "x")
-        assert snapshot.preloaded in (("m1",), ("m2",))
-        assert snapshot.session.expires_at > now() + timedelta(seconds=0.5)
-        assert await sessions.owner(scope(tenant, None, me.session_id)) == me.user_id
-        assert [s.id for s in (await sessions.page(me, 10, None)).items] == [me.session_id]
-        return snapshot
-
-    results = await asyncio.gather(*(live(n, use) for n, use in enumerate(USES.values())), return_exceptions=True)
-    by_use = dict(zip(USES, results, strict=True))
-    assert {use: r for use, r in by_use.items() if isinstance(r, BaseException)} == {}
-    for use, snapshot in by_use.items():
-        if not use.startswith(("replace", "remove")):
-            assert [t.id for t in snapshot.turns][:2] == ["first", "second"], use
+@pytest.mark.parametrize("use", USES)
+async def test_every_use_renews_the_whole_session(sessions, session_client, tenant, use):
+    """T1: a session in use lives on, with all of its parts and its place in the list, as long again as when it was opened."""
+    me = await opened(sessions, scope(tenant), ttl_s=60)
+    await sessions.append(me, [turn("first"), turn("second")], 10)
+    await sessions.put_state(me, TaskState(intent="buy"), 0)
+    await sessions.set_preloaded(me, ["m1"])
+    await aged(session_client, tenant, 20_000)
+    try:
+        await USES[use](sessions, me)
+    except (Conflict, NotFound) as error:
+        assert error.what != "session"
+    lives = await kept(session_client, f"strata:session*:{{{tenant}:*")
+    assert len(lives) >= 7 and all(40_000 < ms <= 61_100 for ms in lives.values()), lives
+    snapshot = await sessions.load(me, 10)
+    assert snapshot.state.intent in ("buy", "x") and snapshot.preloaded in (("m1",), ("m2",))
+    if not use.startswith(("replace", "remove")):
+        assert [t.id for t in snapshot.turns][:2] == ["first", "second"]
 
 
 async def test_no_key_of_a_session_or_a_list_is_left_without_an_end(sessions, session_client, tenant):

@@ -209,13 +209,3 @@ async def test_a_worker_looks_at_turns_that_are_still_kept(sessions, tenant):
     for other in (scope(tenant, "bob"), scope(tenant, "alice", "s2"), scope(tenant + "x")):
         with pytest.raises(NotFound, match="session"):
             await sessions.peek(other, ["t4"])
-
-
-async def test_a_workers_look_renews_nothing(sessions, tenant):
-    me = await opened(sessions, scope(tenant), ttl_s=2)
-    await sessions.append(me, [turn("a")], 10)
-    await asyncio.sleep(1.0)
-    assert len(await sessions.peek(me, ["a"])) == 1
-    await asyncio.sleep(1.2)
-    with pytest.raises(NotFound):
-        await sessions.peek(me, ["a"])

@@ -87,7 +87,14 @@ def redis_cluster() -> str:
 @pytest.fixture(scope="session")
 def redis_sentinel() -> str:
     """redis+sentinel:// of a master with a replica, watched by three sentinels."""
-    return _shared(WatchedRedis)
+    return _shared(_NeverDead)
+
+
+class _NeverDead(WatchedRedis):
+    """Shared by tests that kill nothing: however busy the machine, its master stays."""
+
+    def __init__(self) -> None:
+        super().__init__(down_after_ms=60_000)
 
 
 def _named(variable: str) -> str | None:

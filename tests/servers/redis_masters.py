@@ -89,5 +89,5 @@ class _Member(Redis):
         self.bus = spare_port()
 
     def command(self) -> list[str]:
-        mine = ["--cluster-enabled", "yes", "--cluster-port", str(self.bus), "--cluster-node-timeout", "5000"]
+        mine = ["--cluster-enabled", "yes", "--cluster-port", str(self.bus), "--cluster-node-timeout", "15000"]
         return [*super().command(), *mine]

@@ -15,8 +15,10 @@ SERVICE = "strata"
 class WatchedRedis(Server):
     """`members[0]` is the first master, `members[1]` its replica; `master` is whoever it is now."""
 
-    def __init__(self, sentinels: int = 3) -> None:
+    def __init__(self, sentinels: int = 3, down_after_ms: int = 3000) -> None:
+        """`down_after_ms`: of silence, or so a sentinel takes a server for dead; a busy machine is silent now and then."""
         super().__init__()
+        self.down_after_ms = down_after_ms
         self.members = [Redis(), Redis()]
         self.sentinels = [_Sentinel(self) for _ in range(sentinels)]
 
@@ -108,7 +110,7 @@ class _Sentinel(Redis):
                 "bind 127.0.0.1\n"
                 f'dir "{self.folder}"\n'
                 f"sentinel monitor {SERVICE} 127.0.0.1 {self._watched.members[0].port} {self._watched.quorum}\n"
-                f"sentinel down-after-milliseconds {SERVICE} 1500\n"
+                f"sentinel down-after-milliseconds {SERVICE} {self._watched.down_after_ms}\n"
                 f"sentinel failover-timeout {SERVICE} 6000\n"
             )
         return [program("redis-server"), str(config), "--sentinel"]

@@ -18,17 +18,18 @@ class Relay:
         self.delay_s = 0.0  # before each piece of an answer
         self._heard = asyncio.Event()
         self._heard.set()
-        self._came = asyncio.Event()
+        self._holding = asyncio.Event()
         self.pieces = 0  # pieces of requests that came in
 
     @property
     def silent(self) -> bool:
-        """Requests go in, no answer comes out."""
+        """Requests go in, no answer comes out until this is False again."""
         return not self._heard.is_set()
 
     @silent.setter
     def silent(self, silent: bool) -> None:
         if silent:
+            self._holding.clear()
             self._heard.clear()
         else:
             self._heard.set()
@@ -55,11 +56,9 @@ class Relay:
         self.cut()
         await asyncio.sleep(0)
 
-    async def asked(self) -> None:
-        """Returns when the server has had a moment to act on what comes in next; with a delay its answer is still on its way."""
-        self._came.clear()
-        await asyncio.wait_for(self._came.wait(), 5)
-        await asyncio.sleep(0.03)
+    async def holding(self) -> None:
+        """Returns when the server has acted on what came in, and its answer is held here: `silent` must be set before."""
+        await asyncio.wait_for(self._holding.wait(), 60)
 
     def cut(self) -> None:
         for task in self._tasks:
@@ -82,7 +81,6 @@ class Relay:
                 self.pieces += 1
                 writer.write(piece)
                 await writer.drain()
-                self._came.set()
         writer.close()
 
     async def _answers(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -90,6 +88,8 @@ class Relay:
             while piece := await reader.read(65536):
                 if self.delay_s:
                     await asyncio.sleep(self.delay_s)
+                if self.silent:
+                    self._holding.set()
                 await self._heard.wait()
                 writer.write(piece)
                 await writer.drain()

@@ -17,6 +17,7 @@ from redis.retry import Retry
 from memory.errors import ConfigError
 from storage.sessions import valkey_server
 from storage.sessions.valkey_server import ensure_running, running, stop
+from tests.servers.server import spare_port
 
 
 def client(url: str) -> redis.Redis:
@@ -142,7 +143,7 @@ def test_a_killed_server_leaves_a_stale_socket_that_is_cleaned(home):
         c.execute_command("WAITAOF", 1, 0, 2000)  # on disk now, whatever comes
     pid = pid_of(url)
     os.kill(pid, signal.SIGKILL)
-    until = time.monotonic() + 5
+    until = time.monotonic() + 60
     while alive(pid) and time.monotonic() < until:
         time.sleep(0.01)
     assert (home / "run" / "valkey.sock").exists()
@@ -227,9 +228,7 @@ def test_a_port_that_is_taken_stops_the_start_with_one_line(home):
 
 
 def test_a_port_of_ones_own_choice(home):
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+    port = spare_port()
     url = ensure_running(home, port=port)
     assert f":{port}/" in url
     assert running(home) == url
