@@ -18,7 +18,7 @@ from memory.ids import UserRef
 from storage.index.weaviate.collection import USER_REF
 from storage.index.weaviate.connection import NAME, Connection, each
 from storage.index.weaviate.placements import Place
-from storage.index.weaviate.replicas import healthy_nodes
+from storage.index.weaviate.replicas import holders
 
 _IDS = 500
 _AT_ONCE = 16
@@ -48,12 +48,12 @@ async def _every_copy(
 ) -> None:
     """Unavailable unless all copies were there before and after; those that are there are rid of `ids` in any case."""
     try:
-        await healthy_nodes(connection, factor)
+        await holders(connection, place, factor)
     except Unavailable:
         await _one_by_one(place.opened(client, ConsistencyLevel.QUORUM), ids)
         raise
     await _one_by_one(place.opened(client, ConsistencyLevel.ALL), ids)
-    await healthy_nodes(connection, factor)
+    await holders(connection, place, factor)
 
 
 async def remove(
@@ -82,7 +82,7 @@ async def remove_user(
         answer = await handle.query.fetch_objects(filters=where, limit=_PAGE, return_properties=[])
         ids = [uuid.UUID(str(found.uuid)) for found in answer.objects]
         if not ids:
-            await healthy_nodes(connection, factor)
+            await holders(connection, place, factor)
             return len(removed)
         await _every_copy(connection, client, place, factor, ids)
         removed |= set(ids)

@@ -179,7 +179,7 @@ class WeaviateIndex:
         async def of(client: WeaviateAsyncClient, place: Place) -> int:
             answer = await place.opened(client).aggregate.over_all(filters=where, total_count=True)
             if self._factor > 1:
-                await replicas.healthy_nodes(self._connection, self._factor)
+                await replicas.holders(self._connection, place, self._factor)
             return int(answer.total_count or 0)
 
         async def work(client: WeaviateAsyncClient) -> int:

@@ -2,9 +2,10 @@
 
 A search, and the filter of a filtered delete, look at one copy. Consistency ALL is satisfied with fewer as soon as the cluster has
 given up a node that went (seen after six seconds), and a node lists a shard only while it is awake there. So nodes are counted,
-and each is asked by name.
+and each is asked by name. One without a copy takes many seconds to say so; those that have one answer at once.
 """
 
+import asyncio
 import uuid
 from collections.abc import Sequence
 from functools import partial
@@ -14,37 +15,58 @@ from storage.index.weaviate.connection import NAME, Connection, Meaning, each, m
 from storage.index.weaviate.placements import Place
 
 _AT_ONCE = 16
+_HOLDERS_S = 1.5
+_NOBODY = uuid.UUID(int=1)
+"""An id that no entry has: whoever can say that it is not there has a copy."""
 
 
-async def healthy_nodes(connection: Connection, factor: int) -> list[str]:
-    """Their names. Unavailable where there are fewer than copies."""
+async def holders(connection: Connection, place: Place, factor: int) -> list[str]:
+    """The names of the nodes that hold the copies, each of which has just answered. Unavailable unless all `factor` of them are
+    there. The number of nodes proves nothing: one that is away is not listed, nor is how many there should be."""
     answer = await connection.get("/nodes")
     if answer.status_code != 200:
         raise Unavailable(NAME)
-    names = [node["name"] for node in answer.json().get("nodes") or [] if node.get("status") == "HEALTHY"]
-    if len(names) < factor:
+    nodes = [node["name"] for node in answer.json().get("nodes") or [] if node.get("status") == "HEALTHY"]
+    if len(nodes) < factor:
         raise Unavailable(NAME)
-    return names
+    tasks = {asyncio.create_task(_has(connection, place, node, _NOBODY)): node for node in nodes}
+    found: list[str] = []
+    until = asyncio.get_running_loop().time() + _HOLDERS_S
+    try:
+        waiting = set(tasks)
+        while waiting and len(found) < factor:
+            done, waiting = await asyncio.wait(
+                waiting,
+                timeout=max(0.0, until - asyncio.get_running_loop().time()),
+                return_when=asyncio.FIRST_COMPLETED,
+            )
+            if not done:
+                break
+            found += [tasks[task] for task in done if task.result() is not None]
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+    if len(found) < factor:
+        raise Unavailable(NAME)
+    return found
 
 
 async def held(connection: Connection, place: Place, factor: int, ids: Sequence[uuid.UUID]) -> set[uuid.UUID]:
-    """Those of `ids` that any copy has, each node asked by name. Unavailable unless `factor` nodes have answered for each of them.
-    Nothing where there is no such partition."""
-    nodes = await healthy_nodes(connection, factor)
+    """Those of `ids` that any copy has, each asked by name. Unavailable unless each has answered for each of them. Nothing where
+    there is no such partition."""
+    nodes = await holders(connection, place, factor)
+    asked = [(one, partial(_has, connection, place, node, one)) for one in ids for node in nodes]
+    answers = await each([ask for _, ask in asked], _AT_ONCE)
+    if None in answers:
+        raise Unavailable(NAME)
+    return {one for (one, _), answer in zip(asked, answers, strict=True) if answer}
 
-    async def asked(node: str, one: uuid.UUID) -> int | None:
-        path = f"/objects/{place.collection}/{one}"
-        answer = await connection.get(path, {"tenant": place.tenant, "node_name": node})
-        if answer.status_code in (200, 404):
-            return answer.status_code
-        return 404 if meaning_of(answer.text) is Meaning.NO_PARTITION else None
 
-    answers = await each([partial(asked, node, one) for one in ids for node in nodes], _AT_ONCE)
-    found = set()
-    for n, one in enumerate(ids):
-        of_nodes = answers[n * len(nodes) : (n + 1) * len(nodes)]
-        if 200 in of_nodes:
-            found.add(one)
-        elif len(nodes) - of_nodes.count(None) < factor:
-            raise Unavailable(NAME)
-    return found
+async def _has(connection: Connection, place: Place, node: str, one: uuid.UUID) -> bool | None:
+    """None where `node` cannot say."""
+    path = f"/objects/{place.collection}/{one}"
+    answer = await connection.get(path, {"tenant": place.tenant, "node_name": node})
+    if answer.status_code in (200, 404):
+        return answer.status_code == 200
+    return False if meaning_of(answer.text) is Meaning.NO_PARTITION else None

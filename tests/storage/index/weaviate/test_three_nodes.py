@@ -145,7 +145,7 @@ async def test_i3_p26_a_node_that_was_away_brings_nothing_back():
             await asyncio.sleep(2)
         assert len(await cluster.nodes()) == 3
         assert all(not held for held in (await cluster.holders(deleted + erased)).values())
-        assert await index.count(scope(), None) == len(kept)
+        assert await until_done(lambda: index.count(scope(), None)) == len(kept)
         assert await index.versions(scope(), changed) == dict.fromkeys(changed, 2)
         await index.drop_tenant(scope())
     await wipe(settings)
