@@ -16,7 +16,6 @@ from random import Random
 import structlog
 
 from deployments.curation.loop import all_of
-from deployments.curation.metrics import PARTITION, healed
 from deployments.services import Services
 from deployments.settings import CuratorSettings
 from memory.encoding import Passage
@@ -154,7 +153,6 @@ class Curator:
         if tenant.erasing:
             return
         await index.ensure_tenant(system_scope(scope.tenant_id))
-        healed(PARTITION)
         await index.upsert(scope, entries)
 
     async def _context(self, scope: Scope, memory: Memory) -> tuple[Turn, ...]:

@@ -23,7 +23,7 @@ ERASURES = Counter(
 )
 
 PARTITION = "partition"
-"""A partition that was missing and made again, or left over from a tenant that is gone and dropped."""
+"""A partition left over from a tenant that is gone. (One that a living tenant lacks shows as its entries missing.)"""
 
 for _what in (*Drift, PARTITION):
     HEALED.labels(str(_what))  # so that a rate can be asked for before anything ever went wrong

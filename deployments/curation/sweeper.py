@@ -56,6 +56,8 @@ class Sweeper:
         if self._svc.retired():
             return False  # what its own index lacks by now is no drift
         observe_backlog(await self._svc.records.backlog(system_scope()), self._svc.clock())
+        if self._svc.retired():
+            return False  # this replica's index is no longer written: it lacks what is new, and nobody asks it
         if not self._turn:
             await self._begin_round()
         room = self._settings.sweep_page

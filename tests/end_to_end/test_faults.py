@@ -14,6 +14,26 @@ async def test_p3_the_assistants_solution_is_not_what_the_user_does(shop):
     assert await talk.memories() == []
 
 
+async def test_p3_what_the_assistant_just_said_is_not_learnt_when_the_user_pastes_it_back(shop):
+    talk = await shop.open("wen")
+    words = "I live in a wooden house by the harbour of Bergen."
+    await talk.say(words, role="assistant")
+    pasted = await talk.say(words)
+    assert [verdict["reason"] for verdict in pasted["verdicts"]] == ["model_inference"]
+    assert await talk.memories() == []
+    (own,) = (await talk.say("I live in Bergen."))["verdicts"]
+    assert own["verdict"] == "stored"
+
+
+async def test_p1_an_entry_that_is_quoted_back_is_not_learnt_again(shop):
+    talk = await shop.open("wen")
+    await talk.say("记住：办公室周五六点关门。")
+    (entry,) = await talk.memories()
+    again = await (await shop.open("wen")).say(f"记住：{entry['content']}。")
+    assert [verdict["reason"] for verdict in again["verdicts"]] == ["recalled"]
+    assert [memory["confidence"] for memory in await talk.memories()] == [entry["confidence"]]
+
+
 async def test_p5_what_is_said_in_chinese_is_stored_in_chinese(shop):
     talk = await shop.open("wen")
     await talk.say("我住在成都，我养了一只猫。")
