@@ -4,6 +4,7 @@ import asyncio
 import secrets
 import time
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -13,12 +14,13 @@ from sqlalchemy.util import await_only
 
 from memory.errors import ConfigError, DeadlineExceeded, StrataError, Unavailable
 from memory.ids import MemoryId, SessionId, TenantId, UserId
-from memory.scope import Scope
-from storage.protocols import Filters
-from storage.records import Database, SqlRecords, create_engine, migrate
+from memory.scope import Scope, system_scope
+from storage.protocols import Filters, TenantRecord
+from storage.records import Database, SqlRecords, SqlTenants, create_engine, migrate
+from storage.records.base import lock_user
 from storage.records.schema import metadata
 from tests.contract.record_backends import SERVERS, migrated_server
-from tests.contract.record_cases import entry, store
+from tests.contract.record_cases import NOON, entry, store
 from tests.faults.relay import Fault, Relay, through, upstream_of
 from tests.storage.records.databases import PATIENT_S
 
@@ -126,6 +128,34 @@ async def test_two_transactions_that_deadlock_are_both_done(engine: Database, al
     await asyncio.gather(engine.write(lambda c: work(c, 1, 2)), engine.write(lambda c: work(c, 2, 1)))
     assert sum(runs.values()) == 3
     assert await numbers(engine, table) == [2, 2]
+
+
+async def test_p39_a_writer_holds_up_nobody_but_its_own_user(engine: Database, alice: Scope) -> None:
+    """The fence of a tenant is looked at by every writer and locked by none: while one of alice's is in its transaction others
+    write, come for the first time, and the tenant's declaration changes."""
+    records, tenants = SqlRecords(engine), SqlTenants(engine)
+    shop = TenantRecord(alice.tenant_id, "Shop", {}, 1)
+    await tenants.apply(system_scope(), shop, [])
+    bob = replace(alice, user_id=UserId("bob"))
+    for user in (alice, bob):
+        await store(records, user, entry(user, f"first-{user.user}"))
+    held, free = asyncio.Event(), asyncio.Event()
+
+    def hold(connection: Connection) -> None:
+        lock_user(connection, alice, NOON)
+        held.set()
+        await_only(asyncio.wait_for(free.wait(), PATIENT_S))
+
+    holding = asyncio.create_task(engine.write(hold))
+    await held.wait()
+    behind = asyncio.create_task(store(records, alice, entry(alice, "behind")))
+    for name in ("bob", "carol"):
+        user = replace(alice, user_id=UserId(name))
+        await store(records, user, entry(user, f"meanwhile-{name}"))
+    assert await tenants.apply(system_scope(), replace(shop, display_name="Shop & Co."), [])
+    assert not behind.done()
+    free.set()
+    await asyncio.gather(holding, behind)
 
 
 async def test_a_lock_that_takes_too_long_is_waited_for_again(engine: Database) -> None:
