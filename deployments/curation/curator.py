@@ -21,6 +21,7 @@ from deployments.settings import CuratorSettings
 from memory.encoding import Passage
 from memory.entry import Memory
 from memory.errors import DeadlineExceeded, NotFound, Overloaded, StrataError, Unavailable
+from memory.ids import TenantId
 from memory.left_context import context_text
 from memory.scope import Scope, system_scope
 from memory.terms import terms
@@ -46,6 +47,8 @@ class Curator:
     def __init__(self, worker: str, services: Services, settings: CuratorSettings) -> None:
         self._worker, self._svc, self._settings = worker, services, settings
         self._records = services.records
+        self._scrubbed: dict[TenantId, datetime] = {}
+        self._until = 0.0
         self._jitter = Random(worker)  # noqa: S311 - spreads retries, no secret
 
     async def step(self) -> bool:
@@ -53,17 +56,17 @@ class Curator:
         if self._svc.retired():
             return False  # the replicas of the model that answers by now do it
         settings = self._settings
-        until = asyncio.get_running_loop().time() + settings.lease_s
+        self._until = asyncio.get_running_loop().time() + settings.lease_s
         items = await self._records.claim_dirty(
             system_scope(), self._worker, settings.batch, settings.lease_s, self._svc.clock()
         )
         by_tenant: dict[str, list[DirtyItem]] = defaultdict(list)
         for item in items:
             by_tenant[item.scope.tenant_id].append(item)
-        await all_of(self._tenant(batch, until) for batch in by_tenant.values())
+        await all_of(self._tenant(batch) for batch in by_tenant.values())
         return len(items) == settings.batch
 
-    async def _tenant(self, items: Sequence[DirtyItem], until: float) -> None:
+    async def _tenant(self, items: Sequence[DirtyItem]) -> None:
         """One tenant's share; a failure puts off that share alone. What failed before is tried apart from what did not."""
         groups: list[tuple[Work, list[DirtyItem]]] = []
         for work, kind in (
@@ -72,13 +75,13 @@ class Curator:
         ):
             groups.append((work, [item for item in kind if item.attempts == 0]))
             groups.append((work, [item for item in kind if item.attempts > 0]))
-        await all_of(self._settle(work, group, until) for work, group in groups if group)
+        await all_of(self._settle(work, group) for work, group in groups if group)
 
-    async def _settle(self, work: Work, items: Sequence[DirtyItem], until: float, again: bool = True) -> None:
+    async def _settle(self, work: Work, items: Sequence[DirtyItem], again: bool = True) -> None:
         """`work` on all of them at once. Where that fails, a poisonous entry must not put off the others for ever (P12, P39): each is
         tried alone; or, where a part seems to be away and every try would ask it again, in two halves drawn anew each time."""
         try:
-            await _in_time(work, items, until)
+            await self._in_time(work, items)
             return
         except StrataError as error:
             failure = error
@@ -91,7 +94,22 @@ class Curator:
         else:
             parts = [[item] for item in items]
         for part in parts:
-            await self._settle(work, part, until, again=False)
+            await self._settle(work, part, again=False)
+
+    async def _in_time(self, work: Work, items: Sequence[DirtyItem]) -> None:
+        """Within the lease: what a worker wrote later than that, no verification would find."""
+        try:
+            async with asyncio.timeout_at(self._until) as waiting:
+                await work(items)
+        except TimeoutError:
+            if waiting.expired():
+                raise DeadlineExceeded("The curator's work") from None
+            raise
+
+    def _still_held(self) -> None:
+        """A process that was stopped for a while goes on with what it was about to do before it hears of any time-out."""
+        if asyncio.get_running_loop().time() >= self._until:
+            raise DeadlineExceeded("The curator's work")
 
     async def _put_off(self, items: Sequence[DirtyItem], failure: StrataError) -> None:
         log.warning("curator_items_put_off", kind=failure.slug, items=len(items))
@@ -132,6 +150,7 @@ class Curator:
             )
             entries[item.scope].append(entry)
         for scope, of_user in entries.items():
+            self._still_held()
             await self._upsert(scope, of_user)
         for item, _ in live:
             await self._records.finish_dirty(system_scope(), item, self._worker, None)
@@ -176,18 +195,20 @@ class Curator:
             doomed = [item.memory_id for item in items if item.phase == "apply" or item.memory_id in left]
             await index.remove(scope, doomed)
             found |= left
+        if set(verifying) - found:
+            await self._scrub(scope)
         again = self._svc.clock() + timedelta(seconds=self._settings.grace_s)
         for item in items:
             verified = item.phase == "verify" and item.memory_id not in found
             await self._records.finish_dirty(system_scope(), item, self._worker, None if verified else again)
 
-
-async def _in_time(work: Work, items: Sequence[DirtyItem], until: float) -> None:
-    """Within the lease: what a worker wrote later than that, no verification would find."""
-    try:
-        async with asyncio.timeout_at(until) as waiting:
-            await work(items)
-    except TimeoutError:
-        if waiting.expired():
-            raise DeadlineExceeded("The curator's work") from None
-        raise
+    async def _scrub(self, scope: Scope) -> None:
+        """A deletion counts as verified when its bytes are out of the index's own files and log. What is verified now was removed a
+        grace ago at least, so that one scrub serves all that is verified within a grace."""
+        now, grace = self._svc.clock(), timedelta(seconds=self._settings.grace_s)
+        self._scrubbed = {tenant: at for tenant, at in self._scrubbed.items() if now - at < grace}
+        if scope.tenant_id in self._scrubbed:
+            return
+        for index in (self._svc.index, *self._svc.others()):
+            await index.scrub(scope)
+        self._scrubbed[scope.tenant_id] = now

@@ -56,16 +56,17 @@ class Eraser:
     def __init__(self, worker: str, services: Services, settings: CuratorSettings) -> None:
         self._worker, self._svc, self._settings = worker, services, settings
         self._records = services.records
+        self._until = 0.0
         self._jitter = Random(worker)  # noqa: S311 - spreads retries, no secret
 
     async def step(self) -> bool:
         """One step of each erasure that is due. True where there was any: its next step may be due at once."""
         lease_s = self._settings.lease_s
-        until = asyncio.get_running_loop().time() + lease_s
+        self._until = asyncio.get_running_loop().time() + lease_s
         due = await self._records.claim_erasures(system_scope(), self._worker, AT_ONCE, lease_s, self._svc.clock())
         for erasure in due:
             try:
-                await self._in_time(erasure, until)
+                await self._in_time(erasure)
             except StrataError as error:
                 log.warning("erasure_put_off", kind=error.slug)
                 await self._records.fail_erasure(
@@ -73,9 +74,9 @@ class Eraser:
                 )
         return bool(due)
 
-    async def _in_time(self, erasure: Erasure, until: float) -> None:
+    async def _in_time(self, erasure: Erasure) -> None:
         try:
-            async with asyncio.timeout_at(until) as waiting:
+            async with asyncio.timeout_at(self._until) as waiting:
                 await (self._look(erasure) if erasure.phase == "erase" else self._clear(erasure))
         except TimeoutError:
             if waiting.expired():
@@ -101,6 +102,10 @@ class Eraser:
         reports: dict[str, StoreReport] = {}
         found = left = 0
         for store in stores:
+            if (
+                asyncio.get_running_loop().time() >= self._until
+            ):  # stopped for a while: it may all be over, and the id in use again
+                raise DeadlineExceeded("The erasure")
             cleared = await store.clear()
             after = await store.count()
             known = erasure.stores.get(store.name, StoreReport(0, None, store.method))

@@ -13,6 +13,8 @@ from deployments.flows.erasing import erase_tenant
 from memory.errors import NotFound, Unavailable
 from memory.ids import MemoryId, TenantId, UserId, UserRef
 from memory.scope import Grant, system_scope
+from memory.seal import seal_term
+from memory.terms import terms
 from storage.protocols import SealedEntry
 from storage.receipts import ALGORITHM, canonical
 from tests.end_to_end.harness import Strata, Talk, Tenant
@@ -264,6 +266,28 @@ async def test_l10_one_entry_is_deleted_with_a_receipt(strata, shop, home):
     empty = (await strata.call("DELETE", "/v1/memories", talk.token, json={"confirm": "all"})).json()
     assert (empty["count"], empty["completed_at"] is None) == (0, False)
     assert proved(empty, (await strata.call("GET", "/v1/receipts/keys", "")).json())
+
+
+@EMBEDDED
+async def test_l10_the_index_file_holds_nothing_of_a_deleted_entry(strata, shop, home):
+    """Not even sealed, and the user's key is still there."""
+    talk = await full_life(shop)
+    key = (await strata.services.index._keys.open(OF_WEI)).key
+    (doomed,) = [memory for memory in await talk.memories() if "juice" in memory["content"]]
+    others = [memory["content"] for memory in await talk.memories() if memory["id"] != doomed["id"]]
+    kept = {term for content in (*others, "I moved to Reykjavik for the mango trees.") for term in terms(content)}
+    words = [seal_term(term, key) for term in set(terms(doomed["content"])) - kept]
+    assert words
+
+    def found() -> set[str]:
+        files = [path for path in (home / "index").rglob("*") if path.is_file()]
+        raw = b"".join(path.read_bytes() for path in files)
+        return {word for word in [doomed["id"], *words] if word.encode() in raw}
+
+    assert found() == {doomed["id"], *words}
+    receipt = await talk.call("DELETE", f"/v1/memories/{doomed['id']}")
+    await strata.receipt(receipt["id"], talk.token)
+    assert found() == set()
 
 
 async def test_i3_a_tenant_is_erased_and_its_neighbour_is_not(strata, shop):
