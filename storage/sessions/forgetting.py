@@ -13,6 +13,7 @@ from memory.scope import Grant, Scope
 from storage.sessions.client import Call, SessionClient
 from storage.sessions.keys import (
     claims_pattern,
+    fenced_listing_keys,
     listing_keys,
     session_keys,
     session_of,
@@ -34,7 +35,9 @@ async def forget_sessions(client: SessionClient, scope: Scope, fence_s: float) -
     """All sessions of scope.user, the listed ones first. How many there were."""
     listing = listing_keys(scope)
     async with client.deadline():
-        (listed,) = await client.run(Call("list_forget", listing, (milliseconds(fence_s),)), repeat=True)
+        (listed,) = await client.run(
+            Call("list_forget", fenced_listing_keys(scope), (milliseconds(fence_s),)), repeat=True
+        )
     gone = await _drop(client, scope, (SessionId(name.decode()) for name in listed))
     async for keys in client.scan(sessions_pattern(scope)):
         names = {session_of(key)[0] for key in keys}

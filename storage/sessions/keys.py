@@ -28,10 +28,16 @@ def owner_key(scope: Scope) -> str:
 
 
 def listing_keys(scope: Scope) -> tuple[str, ...]:
-    """Created, expires, ttl, and the user's fence: see lua/listing_prelude.lua."""
+    """Created, expires, ttl: see lua/listing_prelude.lua."""
     tenant, user = checked_id(scope.tenant_id, "tenant_id"), checked_id(scope.user, "user_id")
     slot = f"{_PREFIX}:sessions:{{{tenant}:{user}}}"
-    return (f"{slot}:created", f"{slot}:expires", f"{slot}:ttl", _fence(tenant, user))
+    return (f"{slot}:created", f"{slot}:expires", f"{slot}:ttl")
+
+
+def fenced_listing_keys(scope: Scope) -> tuple[str, ...]:
+    """The same and the user's fence. Only where it is looked at: while a cluster moves a slot, a script that names a key that is not
+    there has to wait."""
+    return (*listing_keys(scope), _fence(scope.tenant_id, scope.user))
 
 
 def user_fence(scope: Scope) -> str:

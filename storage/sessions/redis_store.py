@@ -37,7 +37,7 @@ from storage.sessions.forgetting import (
     lift_fence,
     milliseconds,
 )
-from storage.sessions.keys import listing_keys, owner_key, session_keys, tenant_fence
+from storage.sessions.keys import fenced_listing_keys, listing_keys, owner_key, session_keys, tenant_fence
 
 _MAX_PAGE = 1000
 
@@ -59,13 +59,14 @@ class RedisSessions:
         there for all. An id that is in use within the tenant, by whomever: Conflict, which doesn't say by whom."""
         if ttl_s < 1:
             raise InvalidInput("ttl_seconds", "use a whole number of seconds, at least 1")
-        keys, listing, name = session_keys(scope), listing_keys(scope), scope.session
+        keys, name = session_keys(scope), scope.session
+        listing, fenced = listing_keys(scope), fenced_listing_keys(scope)
         created = micros(session.created_at, "created_at")
         about = (session.time_zone or "", session.language or "", encode_metadata(session.metadata))
         unconfirmed_ms = milliseconds(self._client.deadline_s) + 1000
         run = self._client.run
         async with self._client.deadline():
-            (place,) = await run(Call("list_reserve", listing, (name, created, ttl_s, limit)), repeat=True)
+            (place,) = await run(Call("list_reserve", fenced, (name, created, ttl_s, limit)), repeat=True)
             if place[0] == b"fenced":
                 raise _being_erased()
             if place[0] == b"full":
@@ -77,9 +78,11 @@ class RedisSessions:
                     await run(Call("list_take", listing, (name,)), repeat=True)
                 raise Conflict("session_id: already in use; choose another, or leave it out to be given one.")
             state, reply = opened
-            confirm = Call("list_confirm", listing, (name, reply[2], reply[6]))
-            (confirmed, fenced) = await run(confirm, Call("fenced", (tenant_fence(scope),)), repeat=True)
-            if fenced or not confirmed:  # the user's sessions were forgotten while this one was opened: it goes too
+            confirm = Call("list_confirm", fenced, (name, reply[2], reply[6]))
+            (confirmed, tenant_fenced) = await run(confirm, Call("fenced", (tenant_fence(scope),)), repeat=True)
+            if (
+                tenant_fenced or not confirmed
+            ):  # the user's sessions were forgotten while this one was opened: it goes too
                 await run(Call("drop", keys), Call("list_take", listing, (name,)), repeat=True)
                 raise _being_erased()
             if state == b"new":

@@ -158,7 +158,7 @@ def _start(places: _Places, lock: int, port: int | None, until: float) -> str:
         binary = get_binary_path()
     except ValkeyServerError:
         raise ConfigError(
-            "sessions.url", "this platform has no bundled Valkey; give the URL of a Redis or Valkey"
+            "sessions_url", "this platform has no bundled Valkey; give the URL of a Redis or Valkey"
         ) from None
     server = subprocess.Popen(  # noqa: S603
         [str(binary), str(places.config)],

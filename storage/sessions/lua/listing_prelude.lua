@@ -2,7 +2,7 @@
 --   CREATED  zset  session id by time of creation (us)
 --   EXPIRES  zset  session id by expiry (ms), never earlier than the session's own
 --   TTL      hash  session id -> ttl (s)
---   FENCE    string  there while the user is being erased: nothing of his begins
+--   FENCE    string  there while the user is being erased: nothing of his begins (only where it is given)
 local CREATED, EXPIRES, TTL, FENCE = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local SLACK_MS = 1000 -- two nodes of a cluster have two clocks; an entry must outlive its session, or erasure would miss it
 
