@@ -37,12 +37,12 @@ def listing_keys(scope: Scope) -> tuple[str, ...]:
 def fenced_listing_keys(scope: Scope) -> tuple[str, ...]:
     """The same and the user's fence. Only where it is looked at: while a cluster moves a slot, a script that names a key that is not
     there has to wait."""
-    return (*listing_keys(scope), _fence(scope.tenant_id, scope.user))
+    return (*listing_keys(scope), user_fence(scope))
 
 
 def user_fence(scope: Scope) -> str:
     """There while the user is being erased."""
-    return listing_keys(scope)[-1]
+    return _fence(checked_id(scope.tenant_id, "tenant_id"), checked_id(scope.user, "user_id"))
 
 
 def tenant_fence(scope: Scope) -> str:
