@@ -94,6 +94,21 @@ async def test_a_second_shorter_fence_does_not_take_the_first_one_down(sessions,
     assert lives_ms > 30_000
 
 
+async def test_a_lifted_fence_lets_the_user_begin_anew_at_once(sessions, session_client, tenant):
+    me = scope(tenant)
+    of_user, of_tenant = system_scope(me.tenant_id, me.user), system_scope(me.tenant_id)
+    await sessions.forget_user(me, 60.0)
+    await sessions.forget_tenant(of_tenant, 60.0)
+    for lifted in (of_user, of_tenant):
+        with pytest.raises(Conflict):
+            await opened(sessions, me)
+        await sessions.lift_fence(lifted)
+    await opened(sessions, me)
+    await sessions.lift_fence(of_user)  # where none stands, nothing happens
+    with pytest.raises(Forbidden):
+        await sessions.lift_fence(me)
+
+
 async def test_no_answer_is_kept_for_a_fenced_user(sessions, claims, session_client, tenant):
     """The request that was running when its user was erased ends afterwards: its answer holds what he said."""
     me = scope(tenant)
