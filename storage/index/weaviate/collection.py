@@ -175,12 +175,8 @@ def compare(want: dict[str, Any], have: dict[str, Any]) -> None:
 
 async def schema_of(connection: Connection) -> dict[str, dict[str, Any]]:
     """Every collection of the server by name, as the server describes it. Inside of `Connection.run`."""
-    answer = await connection.get("/schema")
-    if answer.status_code in (401, 403):
-        raise ConfigError("index.api_key", "the Weaviate server refuses it; set the key of a user with full access")
-    if answer.status_code != 200:
-        raise Unavailable(NAME)
-    return {found["class"]: found for found in answer.json().get("classes") or []}
+    schema = await connection.get_json("/schema")
+    return {found["class"]: found for found in schema.get("classes") or []}
 
 
 async def create(connection: Connection, client: WeaviateAsyncClient, want: dict[str, Any]) -> None:

@@ -184,6 +184,19 @@ class Connection:
             self._rest = httpx.AsyncClient(headers=headers, timeout=_SERVER_S, trust_env=False)
         return await self._rest.get(self._rest_url + path, params=params)
 
+    async def get_json(self, path: str) -> dict[str, Any]:
+        """The same where there must be an answer: Unavailable for any but 200. ConfigError where the key is refused."""
+        answer = await self.get(path)
+        if answer.status_code in (401, 403):
+            raise _refused_key()
+        try:
+            body = answer.json() if answer.status_code == 200 else None
+        except ValueError:  # not a Weaviate that answers there
+            body = None
+        if not isinstance(body, dict):
+            raise Unavailable(NAME)
+        return body
+
     async def aclose(self) -> None:
         """Idempotent; no call works afterwards."""
         self._closed = True
@@ -200,9 +213,8 @@ class Connection:
                 if self._client is None or self._pid != os.getpid():
                     self._client, self._pid, self._rest = await self._connect(), os.getpid(), None
         if _state(self._client) in _DOWN:
-            raise Unavailable(
-                NAME
-            )  # known to be down: it reconnects by itself, at most a second after the server is back
+            # known to be down: it reconnects by itself, at most a second after the server is back
+            raise Unavailable(NAME)
         return self._client
 
     async def _connect(self) -> WeaviateAsyncClient:
@@ -218,11 +230,13 @@ class Connection:
         except BaseException as error:
             await client.close()
             if isinstance(error, UnexpectedStatusCodeError) and meaning(error) is Meaning.FORBIDDEN:
-                raise ConfigError(
-                    "index.api_key", "the Weaviate server refuses it; set the key of a user with full access"
-                ) from None
+                raise _refused_key() from None
             raise
         return client
+
+
+def _refused_key() -> ConfigError:
+    return ConfigError("index.api_key", "the Weaviate server refuses it; set the key of a user with full access")
 
 
 def _state(client: WeaviateAsyncClient) -> grpc.ChannelConnectivity:

@@ -38,8 +38,10 @@ class Health:
             await objects.insert(place.opened(client, ConsistencyLevel.QUORUM), [_written(place)])
         except NotFound:
             raise Unavailable(NAME) from None
-        finally:
+        except Exception:  # not where the deadline cut it off: it has no time left, and `tidy` comes by
             await tenants.drop(client, place)
+            raise
+        await tenants.drop(client, place)
 
     async def tidy(self, client: WeaviateAsyncClient) -> None:
         """What a replica that was killed in mid-ping left behind."""

@@ -23,10 +23,8 @@ _NOBODY = uuid.UUID(int=1)
 async def holders(connection: Connection, place: Place, factor: int) -> list[str]:
     """The names of the nodes that hold the copies, each of which has just answered. Unavailable unless all `factor` of them are
     there. The number of nodes proves nothing: one that is away is not listed, nor is how many there should be."""
-    answer = await connection.get("/nodes")
-    if answer.status_code != 200:
-        raise Unavailable(NAME)
-    nodes = [node["name"] for node in answer.json().get("nodes") or [] if node.get("status") == "HEALTHY"]
+    listed = (await connection.get_json("/nodes")).get("nodes") or []
+    nodes = [node["name"] for node in listed if node.get("status") == "HEALTHY"]
     if len(nodes) < factor:
         raise Unavailable(NAME)
     tasks = {asyncio.create_task(_has(connection, place, node, _NOBODY)): node for node in nodes}

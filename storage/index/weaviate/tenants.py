@@ -2,7 +2,8 @@
 
 An awake tenant holds files and memory of the server; one that sleeps wakes by itself when it is asked (some 5 ms). Each replica
 knows what it asked for itself: it puts to sleep what it has not used for `idle_s`, and the least recently used beyond the cap.
-Another replica that still uses one merely wakes it again, and it is left alone for another `idle_s`.
+Another replica that still uses one merely wakes it again, and it is left alone for another `idle_s`. A tenant with a collection of
+its own stays awake: an hnsw index of 30,000 takes four seconds to wake.
 """
 
 import asyncio
@@ -44,13 +45,14 @@ class Awake:
 
     def __init__(
         self,
+        shared: str,
         collections: Callable[[], Awaitable[list[str]]],
         connection: Connection,
         idle_s: float,
         cap: int,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._collections, self._connection = collections, connection
+        self._shared, self._collections, self._connection = shared, collections, connection
         self._idle_s, self._cap, self._clock = idle_s, cap, clock
         self._last_used: dict[Place, float] = {}
         self._crowded = asyncio.Event()
@@ -75,18 +77,16 @@ class Awake:
         now = self._clock()
         # one that nobody here asked for counts from when it was first seen awake
         self._last_used = {place: self._last_used.get(place, now) for place in awake}
-        chosen = victims(self._last_used, now, self._idle_s, self._cap)
-        by_collection: dict[str, list[TenantId]] = {}
-        for place in chosen:
-            by_collection.setdefault(place.collection, []).append(place.tenant)
-        for collection, tenants in by_collection.items():
-            for start in range(0, len(tenants), _PER_CALL):
-                part = tenants[start : start + _PER_CALL]
-                await self._connection.run(partial(_sleep, collection=collection, tenants=part))
-                number[collection] -= len(part)
-                ACTIVE.labels(collection).set(number[collection])
-                for tenant in part:
-                    self._last_used.pop(Place(collection, tenant), None)
+        may_sleep = {place: used for place, used in self._last_used.items() if place.collection == self._shared}
+        chosen = victims(may_sleep, now, self._idle_s, self._cap - (len(awake) - len(may_sleep)))
+        for start in range(0, len(chosen), _PER_CALL):
+            part = chosen[start : start + _PER_CALL]
+            tenants = [place.tenant for place in part]
+            await self._connection.run(partial(_sleep, collection=self._shared, tenants=tenants))
+            number[self._shared] -= len(part)
+            ACTIVE.labels(self._shared).set(number[self._shared])
+            for place in part:
+                self._last_used.pop(place, None)
         return len(chosen)
 
     async def aclose(self) -> None:

@@ -1,9 +1,5 @@
-"""The Weaviate that these tests speak to, and indexes with names of their own on it.
+"""Indexes with names of their own on the Weaviate that these tests speak to (see tests/standin/running.py)."""
 
-`STRATA_TEST_WEAVIATE=http://host:port,grpc-port` names a real one, whose data may be thrown away.
-"""
-
-import os
 import secrets
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -17,7 +13,6 @@ from storage.index.weaviate.settings import WeaviateSettings
 
 MODEL = "test_model_32_0123456789"
 DIMENSION = 32
-REAL = os.environ.get("STRATA_TEST_WEAVIATE", "")
 
 
 def settings_of(address: str, **changes: Any) -> WeaviateSettings:

@@ -1,22 +1,18 @@
 """A server for these tests: the real one that the environment names, or the stand-in."""
 
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 
 import pytest
 
 from storage.index.weaviate.settings import WeaviateSettings
-from tests.standin.running import standin
-from tests.storage.index.weaviate.backends import REAL, settings_of, wipe
+from tests.standin.running import weaviate_address
+from tests.storage.index.weaviate.backends import settings_of, wipe
 
 
 @pytest.fixture(scope="session")
-def weaviate() -> Iterator[str]:
+def weaviate() -> str:
     """Its address, as STRATA_TEST_WEAVIATE gives it."""
-    if REAL:
-        yield REAL
-        return
-    with standin() as address:
-        yield address
+    return weaviate_address()
 
 
 @pytest.fixture
