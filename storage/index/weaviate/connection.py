@@ -36,8 +36,9 @@ _SERVER_S = 60.0
 """The client's own limits: wider than any of ours, so that ours are the ones that count."""
 _CHANNEL = [
     ("grpc.initial_reconnect_backoff_ms", 100),
-    ("grpc.min_reconnect_backoff_ms", 100),
     ("grpc.max_reconnect_backoff_ms", 1_000),
+    # despite its name how long one attempt may take: TCP, TLS and the first answer, also on a machine that is busy
+    ("grpc.min_reconnect_backoff_ms", 5_000),
     # a peer that vanished without a word: unacknowledged bytes close the connection after the timeout. The server allows no
     # ping more often than every five minutes.
     ("grpc.keepalive_time_ms", 310_000),

@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import os
 import socket
 import time
 
@@ -116,6 +117,22 @@ async def test_twenty_first_calls_at_once_make_one_connection(weaviate, settings
     async with way_to(weaviate) as way, opened(settings_of(way.address, collection=settings.collection)) as index:
         await asyncio.gather(*(index.search(scope(), asking(unit(1)[0]), 5, 0) for _ in range(20)))
         assert way.grpc.accepted == 1
+
+
+@pytest.mark.skipif(not hasattr(socket, "TCP_USER_TIMEOUT"), reason="known to Linux alone")
+async def test_a_peer_that_vanished_without_a_word_is_given_up(weaviate, settings):
+    """No reset comes from a machine that lost its power: the kernel ends the connection when bytes stay unacknowledged."""
+    async with way_to(weaviate) as way, opened(settings_of(way.address, collection=settings.collection)) as index:
+        await index.search(scope(), asking(unit(1)[0]), 5, 0)
+        limits = []
+        for fd in os.listdir("/proc/self/fd"):
+            try:
+                with socket.socket(fileno=os.dup(int(fd))) as one:
+                    if one.getpeername()[1:2] == (way.grpc.port,):
+                        limits.append(one.getsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT))
+            except OSError:
+                continue  # no socket, or none that is connected
+        assert limits == [5_000]
 
 
 async def test_gone_and_back_without_a_restart(weaviate, settings):
