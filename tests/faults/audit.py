@@ -6,6 +6,7 @@ from typing import Any
 
 from sqlalchemy import Connection, Table, func, select
 
+from memory.entry import Status
 from memory.ids import TenantId, UserId
 from memory.scope import Scope, system_scope
 from storage.records.schema import (
@@ -63,12 +64,13 @@ async def audit(strata: Strata, tenant: str) -> Audit:
     held = await indexed(strata, tenant)
     card = await strata.services.embedder.card()
     found = Audit(rows=len(rows), entries=sum(held.values()), **counts)
-    for memory_id, version, deleted_at, user_id, content in rows:
+    for memory_id, version, deleted_at, user_id, content, status in rows:
         if deleted_at is not None:
             found.tombstones += 1
             found.undead += sum(count for (entry, _), count in held.items() if entry == memory_id)
             continue
-        found.contents.setdefault(user_id, []).append(content)
+        if status == Status.ACTIVE.value:
+            found.contents.setdefault(user_id, []).append(content)
         found.missing += held[memory_id, version] != 1
         found.untokened += (memory_id, version, card.key) not in tokens
     known = {row[0] for row in rows}
@@ -96,7 +98,7 @@ def _of_sql(connection: Connection, tenant: str) -> tuple[list[Any], set[Any], d
     rows = [
         tuple(row)
         for row in connection.execute(
-            select(m.id, m.version, m.deleted_at, m.user_id, m.content)
+            select(m.id, m.version, m.deleted_at, m.user_id, m.content, m.status)
             .where(m.tenant_id == tenant)
             .order_by(m.created_at, m.id)
         )

@@ -14,7 +14,7 @@ from memory.policy import Policy
 from models.encoder import Encoder
 from models.settings import EncoderSettings
 from models.tokens import counter_for
-from tests.faults import chaos, stories  # noqa: F401
+from tests.faults import raging, stories  # noqa: F401
 from tests.faults.model import prepared_model
 
 

@@ -15,7 +15,8 @@ from multiprocessing.process import BaseProcess
 from typing import Any
 
 PRELOADED = ["tests.faults.preloaded"]
-PATIENCE_S = 120.0
+PATIENCE_S = 240.0
+EXIT_S = 30.0
 
 _context = multiprocessing.get_context("forkserver")
 _context.set_forkserver_preload(PRELOADED)
@@ -67,7 +68,7 @@ class Child:
                 value = self.answers.recv()
         except EOFError:  # killed
             pass
-        self.process.join(patience_s)
+        self.process.join(EXIT_S)
         code = self.process.exitcode
         self.close()
         assert code is not None, "the process did not end"
