@@ -13,7 +13,6 @@ from typing import TypeVar
 
 from sqlalchemy import URL, Connection, make_url
 from sqlalchemy.exc import ArgumentError, DBAPIError, IntegrityError, SQLAlchemyError, StatementError
-from sqlalchemy.exc import TimeoutError as PoolTimeout
 from sqlalchemy.ext.asyncio import create_async_engine
 from tenacity import AsyncRetrying, RetryCallState, stop_after_delay, wait_random_exponential
 
@@ -29,6 +28,7 @@ _RERUN_SQLITE = ("database is locked", "database table is locked", "database sch
 _RERUN_MYSQL = {1213, 1205, 1020}  # deadlock, lock wait timeout, MariaDB's "record has changed"
 _RERUN_POSTGRES = {"40001", "40P01", "55P03"}
 _INTEGRITY_RERUNS = 3
+_INSIST_S = 0.5
 
 
 def database_url(url: str) -> URL:
@@ -119,11 +119,10 @@ class Database:
             raise Overloaded("records", 1.0)
         self._inside += 1
         try:
-            async with asyncio.timeout(self._deadline_s):
-                return await call()
+            return await _within(self._deadline_s, call)
         except StrataError:
             raise
-        except (TimeoutError, PoolTimeout):
+        except TimeoutError:
             raise DeadlineExceeded("records") from None
         except IntegrityError:
             raise Conflict("Somebody else wrote this at the same time; read it again.") from None
@@ -138,6 +137,32 @@ class Database:
             raise Unavailable("records") from None
         finally:
             self._inside -= 1
+
+
+async def _within(deadline_s: float, call: Callable[[], Awaitable[T]]) -> T:
+    """TimeoutError when the deadline has passed, even where the first cancellation is lost: `asyncio.wait_for`, which the drivers
+    use, swallows one that comes in the same moment as what it waits for, and the call would go on for as long as a stalled server
+    likes."""
+    loop, task = asyncio.get_running_loop(), asyncio.current_task()
+    assert task is not None
+    repeated = 0
+    timer: asyncio.TimerHandle | None = None
+
+    def insist() -> None:
+        nonlocal repeated, timer
+        repeated += 1
+        task.cancel()
+        timer = loop.call_later(_INSIST_S, insist)
+
+    async with asyncio.timeout(deadline_s):
+        timer = loop.call_later(deadline_s + _INSIST_S, insist)
+        try:
+            return await call()
+        finally:
+            if timer is not None:
+                timer.cancel()
+            for _ in range(repeated):
+                task.uncancel()
 
 
 def create_engine(url: str, deadline_s: float = 3.0) -> Database:
@@ -189,7 +214,7 @@ class _Server:
             url,
             pool_size=connections,
             max_overflow=connections,
-            pool_timeout=deadline_s,
+            pool_timeout=None,  # the deadline around each call bounds this wait, too
             pool_pre_ping=True,
             pool_recycle=1800,
             isolation_level="READ COMMITTED",

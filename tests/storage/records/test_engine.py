@@ -16,6 +16,7 @@ from memory.ids import MemoryId, TenantId, UserId
 from memory.scope import Scope
 from storage.protocols import Filters
 from storage.records import Database, SqlRecords, create_engine, migrate
+from storage.records.engine import _within
 from tests.contract.record_cases import MODEL, change, entry, event, index_all, store
 
 ROOT = Path(__file__).parents[3]
@@ -92,6 +93,42 @@ async def test_a_deadline_that_passes_within_the_transaction_undoes_it(path: Pat
     await engine.dispose()
     with sqlite3.connect(path) as raw:
         assert raw.execute("SELECT count(*) FROM alembic_version").fetchone() == (1,)
+
+
+async def test_a_deadline_holds_where_its_cancellation_is_swallowed() -> None:
+    """As a driver's `wait_for` did when a connection was handed over in the same moment: one call in a hundred on a stalled server."""
+    swallowed = 0
+
+    async def deaf() -> None:
+        nonlocal swallowed
+        while swallowed < 2:
+            try:
+                await asyncio.Event().wait()
+            except asyncio.CancelledError:
+                swallowed += 1
+        await asyncio.Event().wait()
+
+    with pytest.raises(TimeoutError):
+        await _within(0.05, deaf)
+    task = asyncio.current_task()
+    assert swallowed == 2 and task is not None and task.cancelling() == 0
+    async with asyncio.timeout(30):  # a later deadline of the same task is its own
+        await asyncio.sleep(0)
+    assert await _within(30, lambda: asyncio.sleep(0, "answer")) == "answer"
+
+
+async def test_a_cancelled_caller_is_cancelled_not_late() -> None:
+    started = asyncio.Event()
+
+    async def wait() -> None:
+        started.set()
+        await asyncio.Event().wait()
+
+    task = asyncio.create_task(_within(30, wait))
+    await started.wait()
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
 
 
 async def test_more_calls_than_the_bound_are_refused(path: Path) -> None:
