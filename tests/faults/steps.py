@@ -10,6 +10,7 @@ import os
 import signal
 from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
+from datetime import datetime
 from typing import Any
 
 from sqlalchemy import event
@@ -125,15 +126,19 @@ def _called(step: str) -> str:
     return step.removeprefix("after ").partition(" ")[0]
 
 
-def serve_only(tenant: str) -> None:
-    """In this process, workers find the work of one tenant alone: what others left would make the steps differ from run to run."""
+def serve_only(tenant: str, lease_s: float | None = None) -> None:
+    """In this process, workers find the work of one tenant alone: what others left would make the steps differ from run to run.
+    `lease_s`: the lease that they get, whatever they ask for."""
+    scope = system_scope(TenantId(tenant))
     for name in ("claim_dirty", "claim_erasures"):
-        setattr(SqlRecords, name, _narrowed(getattr(SqlRecords, name), system_scope(TenantId(tenant))))
+        setattr(SqlRecords, name, _narrowed(getattr(SqlRecords, name), scope, lease_s))
 
 
-def _narrowed(claim: Callable[..., Awaitable[Any]], scope: Scope) -> Callable[..., Awaitable[Any]]:
+def _narrowed(
+    claim: Callable[..., Awaitable[Any]], scope: Scope, lease_s: float | None
+) -> Callable[..., Awaitable[Any]]:
     @functools.wraps(claim)
-    async def narrowed(self: Any, _: Scope, *args: Any, **named: Any) -> Any:
-        return await claim(self, scope, *args, **named)
+    async def narrowed(self: Any, _: Scope, worker: str, limit: int, asked_s: float, now: datetime) -> Any:
+        return await claim(self, scope, worker, limit, lease_s or asked_s, now)
 
     return narrowed
