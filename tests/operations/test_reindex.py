@@ -12,9 +12,8 @@ from memory.ids import TenantId
 from memory.scope import system_scope
 from storage.protocols import IndexVersion, VersionState
 from tests.end_to_end.harness import Strata, Tenant
-from tests.end_to_end.harness import strata as opened
 from tests.faults.audit import audit
-from tests.operations.conftest import POLL_S, until
+from tests.operations.conftest import BOTH, beside, until
 from tests.operations.turned import NAME, Turned
 
 pytestmark = pytest.mark.model
@@ -67,13 +66,13 @@ async def test_p18_another_model_stops_the_start_where_there_are_entries(strata:
     talk = await shop.open("wei")
     await talk.say("我对花生过敏。")
     with pytest.raises(ConfigError, match=f"strata reindex --model {NAME}"):
-        async with opened(strata.settings.home, turned):
+        async with beside(strata, turned):
             pass
     assert await states(strata) == [VersionState.ACTIVE]
 
 
 async def test_p18_without_an_entry_another_model_may_just_begin(strata: Strata, shop: Tenant, turned: Turned):
-    async with opened(strata.settings.home, turned) as other:
+    async with beside(strata, turned) as other:
         assert (await versions(other))[(await turned.card()).key].state is VersionState.ACTIVE
         assert await states(other) == [VersionState.ACTIVE, VersionState.RETIRED]
 
@@ -87,10 +86,11 @@ async def test_p18_a_model_that_only_calls_itself_the_same_stops_the_start(strat
     async with open_stores(strata.settings) as stores:
         await stores.versions.put(SYSTEM, changed)
     with pytest.raises(ConfigError, match=told):
-        async with opened(strata.settings.home, strata.services.embedder):
+        async with beside(strata, strata.services.embedder):
             pass
 
 
+@BOTH
 async def test_p18_both_models_answer_and_nothing_is_lost_between_them(strata: Strata, shop: Tenant, turned: Turned):
     """Written, corrected and deleted before, during and after the making of the other index."""
     reader = await (await strata.tenant("books")).open("li")
@@ -102,10 +102,13 @@ async def test_p18_both_models_answer_and_nothing_is_lost_between_them(strata: S
     ids = {memory["content"]: memory["id"] for memory in await talk.memories()}
     nurse, berlin, nuts = ids["The user works as a nurse."], ids["The user lives in Berlin."], ids["用户对花生过敏"]
 
+    happened: list[int] = []
+
     async def meanwhile(call: int) -> None:
         """While the first entries are on their way from the records to the new index."""
-        if call > 1:
+        if happened:
             return
+        happened.append(call)
         await until(lambda: len(strata.services.others()) == 1)
         await talk.say("I play the violin.")
         of_user = {"user_id": "wei"}
@@ -116,14 +119,14 @@ async def test_p18_both_models_answer_and_nothing_is_lost_between_them(strata: S
 
     turned.meanwhile = meanwhile
     done = await reindex(strata, turned)
-    assert done.differing == 0
+    assert (happened, done.differing) == ([1], 0)
     assert await states(strata) == [VersionState.ACTIVE, VersionState.READY]
     assert not strata.services.retired()
     assert "用户对花生过敏" in await talk.recalled("我能吃花生酱吗？")
     await talk.say("我会弹钢琴。")  # after the last comparison, before the switch
     await strata.settle()
 
-    async with opened(strata.settings.home, turned, policy_poll_s=POLL_S) as new:
+    async with beside(strata, turned) as new:
         await new.services.background.close(60)  # what came in between is marked
         await new.settle()
         for tenant in ("shop", "books"):
@@ -167,7 +170,7 @@ async def test_p18_an_unfinished_reindex_is_no_index(strata: Strata, shop: Tenan
     assert building.at is not None
     assert building.at[0] == "shop"
     with pytest.raises(ConfigError, match="not finished"):
-        async with opened(strata.settings.home, turned):
+        async with beside(strata, turned):
             pass
 
     turned.meanwhile = None
@@ -182,19 +185,20 @@ async def test_p18_a_retired_model_comes_back_by_what_changed_alone(strata: Stra
         await talk.say(fact)
     await strata.settle()
     await reindex(strata, turned)
-    async with opened(strata.settings.home, turned, policy_poll_s=POLL_S) as new:
+    async with beside(strata, turned) as new:
         there = await Tenant(new, shop.id, shop.key).open("wei")
         await there.say("I play the violin.")
         await new.settle()
     with pytest.raises(ConfigError, match="was retired"):
-        async with opened(strata.settings.home, strata.services.embedder):
+        async with beside(strata, strata.services.embedder):
             pass
     done = await reindex(strata, strata.services.embedder)  # type: ignore[arg-type]
     assert (done.written, done.removed) == (1, 0)
-    async with opened(strata.settings.home, strata.services.embedder) as back:
+    async with beside(strata, strata.services.embedder) as back:
         assert not (await audit(back, "shop")).missing
 
 
+@BOTH
 async def test_p18_what_is_answered_from_is_not_dropped_and_what_is_not_goes_whole(
     strata: Strata, shop: Tenant, turned: Turned
 ):
@@ -204,15 +208,15 @@ async def test_p18_what_is_answered_from_is_not_dropped_and_what_is_not_goes_who
     await reindex(strata, turned)
     await until(lambda: len(strata.services.others()) == 1)
     active, other = (await strata.services.embedder.card()).key, (await turned.card()).key
-    folder = strata.settings.home / "index" / other
-    assert list(folder.glob("t-*.db"))
     async with open_stores(strata.settings) as stores:
         with pytest.raises(ConfigError, match="answers from"):
             await drop(stores.versions, strata.services.index, active)
         found = await open_index(strata.settings, stores.versions, stores.keys, other, 384)
+        assert await found.index.count(SHOP, None) == len(FACTS)
         assert await drop(stores.versions, found.index, other) == len(FACTS)
+        assert await found.index.tenants(SYSTEM) == set()
         await remove_index(strata.settings, found)
-    assert not folder.exists()
+    assert not (strata.settings.home / "index" / other).exists()
     assert [*await versions(strata)] == [active]
     await until(lambda: not strata.services.others())
     assert "用户对花生过敏" in await talk.recalled("我能吃花生酱吗？")
