@@ -55,7 +55,9 @@ _NO_PARTITION = (
     "non-existing index",
     "shard not found",
 )
-_ASLEEP = ("tenant not active",)
+_ASLEEP = ("tenant not active", "already shut or dropped")
+_WAKING_S = (0.01, 0.02, 0.05, 0.1, 0.2, 0.4, 0.8)
+"""Pauses before a call meets a partition again that was falling asleep: a large one takes a second to."""
 
 # it logs the server's answers, which name paths and may quote what was sent
 logging.getLogger("weaviate-client").setLevel(logging.CRITICAL)
@@ -81,9 +83,13 @@ class Meaning(Enum):
     """What an error of the client's says."""
 
     NO_PARTITION = auto()  # no such tenant or collection
-    ASLEEP = auto()  # put to sleep just now; the same call again wakes it
+    ASLEEP = auto()  # falling asleep just now; the same call again wakes it
     FORBIDDEN = auto()
     OTHER = auto()  # away, too few replicas, out of files or disk: not now
+
+
+class Asleep(Exception):
+    """ASLEEP where the server said it in an answer, not as an error."""
 
 
 def meaning(error: Exception) -> Meaning:
@@ -151,7 +157,7 @@ class Connection:
 
     async def run(self, work: Callable[[WeaviateAsyncClient], Awaitable[T]], deadline_s: float | None = None) -> T:
         """`work` with the connected client, within `deadline_s`. What it raises of ours goes on, all else becomes Unavailable or
-        DeadlineExceeded; one that meets a partition just put to sleep runs again."""
+        DeadlineExceeded; where it meets a partition that falls asleep it runs again."""
         if self._closed:
             raise Unavailable(NAME)
         try:
@@ -159,12 +165,7 @@ class Connection:
                 client = await self._connected()
                 watch = _Watch(client, limit)
                 try:
-                    try:
-                        return await work(client)
-                    except (WeaviateBaseError, grpc.RpcError) as error:
-                        if meaning(error) is not Meaning.ASLEEP:
-                            raise
-                        return await work(client)
+                    return await _awake(work, client)
                 finally:
                     watch.stop()
         except TimeoutError:
@@ -175,7 +176,7 @@ class Connection:
             raise
         except (httpx.TimeoutException, WeaviateTimeoutError):
             raise DeadlineExceeded(NAME) from None
-        except (WeaviateBaseError, httpx.HTTPError, grpc.RpcError, OSError):
+        except (WeaviateBaseError, httpx.HTTPError, grpc.RpcError, OSError, Asleep):
             raise Unavailable(NAME) from None
 
     async def get(self, path: str, params: dict[str, Any] | None = None) -> httpx.Response:
@@ -234,6 +235,19 @@ class Connection:
                 raise _refused_key() from None
             raise
         return client
+
+
+async def _awake(work: Callable[[WeaviateAsyncClient], Awaitable[T]], client: WeaviateAsyncClient) -> T:
+    for pause_s in _WAKING_S:
+        try:
+            return await work(client)
+        except Asleep:
+            pass
+        except WeaviateBaseError as error:
+            if meaning(error) is not Meaning.ASLEEP:
+                raise
+        await asyncio.sleep(pause_s)
+    return await work(client)
 
 
 def _refused_key() -> ConfigError:

@@ -11,7 +11,7 @@ from memory.encoding import Vector
 from memory.errors import NotFound, Unavailable
 from memory.ids import MemoryId, TenantId, UserRef
 from storage.index.weaviate.collection import MEMORY_ID, OWN_REPEATS, TERMS, USER_REF, VECTOR, VERSION
-from storage.index.weaviate.connection import NAME, Meaning, meaning, meaning_of
+from storage.index.weaviate.connection import NAME, Asleep, Meaning, meaning, meaning_of
 from storage.protocols import SealedEntry
 
 _NAMESPACE = uuid.UUID("5f0c1a52-6a0e-5d0c-9a53-7a0f6b1f3c11")
@@ -63,7 +63,7 @@ def batches(objects: Sequence[DataObject[dict[str, Any], None]]) -> Iterator[lis
 
 
 async def insert(collection: Any, objects: Sequence[DataObject[dict[str, Any], None]]) -> None:
-    """All stored, or an error: NotFound("partition"), Unavailable. A batch may fail in part, so its errors are read one by one."""
+    """All stored, or an error: NotFound("partition"), Unavailable, Asleep. A batch may fail in part, so its errors are read one by one."""
     for batch in batches(objects):
         try:
             answer = await collection.data.insert_many(batch)
@@ -73,5 +73,7 @@ async def insert(collection: Any, objects: Sequence[DataObject[dict[str, Any], N
             found = {meaning_of(failed.message) for failed in answer.errors.values()}
         if Meaning.NO_PARTITION in found:
             raise NotFound("partition")
+        if Meaning.ASLEEP in found:
+            raise Asleep
         if found:
             raise Unavailable(NAME)

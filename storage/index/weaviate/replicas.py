@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from functools import partial
 
 from memory.errors import Unavailable
-from storage.index.weaviate.connection import NAME, Connection, Meaning, each, meaning_of
+from storage.index.weaviate.connection import NAME, Asleep, Connection, Meaning, each, meaning_of
 from storage.index.weaviate.placements import Place
 
 _AT_ONCE = 16
@@ -67,4 +67,7 @@ async def _has(connection: Connection, place: Place, node: str, one: uuid.UUID) 
     answer = await connection.get(path, {"tenant": place.tenant, "node_name": node})
     if answer.status_code in (200, 404):
         return answer.status_code == 200
-    return False if meaning_of(answer.text) is Meaning.NO_PARTITION else None
+    meant = meaning_of(answer.text)
+    if meant is Meaning.ASLEEP:
+        raise Asleep
+    return False if meant is Meaning.NO_PARTITION else None

@@ -53,6 +53,7 @@ async def refused(call) -> StrataError:
         ("updating schema: TYPE_DELETE_TENANT: class not found", 422, Meaning.NO_PARTITION),
         ("delete from non-existing index for X", 500, Meaning.NO_PARTITION),
         ("tenant not active: 'x'", 422, Meaning.ASLEEP),
+        ('get/init local shard "x", no shutdown: already shut or dropped', None, Meaning.ASLEEP),
         ("whatever", 401, Meaning.FORBIDDEN),
         ("whatever", 403, Meaning.FORBIDDEN),
         ("too many open files", 500, Meaning.OTHER),
