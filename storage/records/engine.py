@@ -11,6 +11,7 @@ from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
+import structlog
 from sqlalchemy import URL, Connection, make_url
 from sqlalchemy.exc import ArgumentError, DBAPIError, IntegrityError, SQLAlchemyError, StatementError
 from sqlalchemy.ext.asyncio import create_async_engine
@@ -20,6 +21,8 @@ from memory.errors import ConfigError, Conflict, DeadlineExceeded, InvalidInput,
 from storage.records.sqlite import IMMEDIATE, sqlite_engine, truncate_log
 
 logging.getLogger("asyncmy").setLevel(logging.ERROR)  # its warnings are the server's own words, which may quote values
+
+log = structlog.get_logger(__name__)
 
 T = TypeVar("T")
 Work = Callable[[Connection], T]
@@ -54,6 +57,14 @@ def contended(error: BaseException) -> bool:
     state = getattr(error.orig, "sqlstate", None) or getattr(error.orig, "pgcode", None)
     code = error.orig.args[0] if error.orig.args else None
     return state in _RERUN_POSTGRES or code in _RERUN_MYSQL or str(code).startswith(_RERUN_SQLITE)
+
+
+def _code(error: DBAPIError) -> str | int | None:
+    for name in ("sqlite_errorname", "sqlstate", "pgcode"):
+        if isinstance(code := getattr(error.orig, name, None), str):
+            return code
+    first = error.orig.args[0] if error.orig is not None and error.orig.args else None
+    return first if isinstance(first, int) else None
 
 
 def _rerun(state: RetryCallState) -> bool:
@@ -127,8 +138,11 @@ class Database:
         except IntegrityError:
             raise Conflict("Somebody else wrote this at the same time; read it again.") from None
         except DBAPIError as error:
-            # The server's own text stays here: it may quote values.
-            raise (DeadlineExceeded("records") if contended(error) else Unavailable("records")) from None
+            # The server's own text stays here: it may quote values. Its code is what the log gets: SQLITE_FULL, 2013, 53300.
+            if contended(error):
+                raise DeadlineExceeded("records") from None
+            log.warning("records_store_error", error=type(error.orig).__name__, code=_code(error))
+            raise Unavailable("records") from None
         except StatementError as error:  # refused by one of our own column types before it reached the database
             raise ValueError(str(error.orig)) from None
         except UnicodeError:
