@@ -167,6 +167,7 @@ async def test_a_database_that_is_gone_is_unavailable(tmp_path: Path) -> None:
 
 _UNTIL_FULL = """
 import asyncio, os, resource, sys
+import structlog
 from memory.errors import Unavailable
 from memory.ids import MemoryId, TenantId, UserId
 from memory.scope import Scope
@@ -174,6 +175,7 @@ from storage.records import SqlRecords, create_engine
 from tests.contract.record_cases import entry, event, store
 
 ALICE = Scope(TenantId("t"), UserId("alice"))
+structlog.configure(logger_factory=structlog.PrintLoggerFactory(sys.stderr))  # what is printed is what was acknowledged
 
 async def main(path):
     engine = create_engine(f"sqlite:///{path}", 30.0)
