@@ -90,10 +90,16 @@ async def test_idle_ones_sleep_and_wake_by_every_kind_of_call(settings):
 
 
 async def test_a_collection_of_ones_own_stays_awake(settings):
-    async with opened(settings.model_copy(update={"idle_s": 0.000001})) as index:
+    async with (
+        opened(settings) as index,
+        opened(
+            settings.model_copy(update={"idle_s": 0.000001})
+        ) as hasty,  # has no task: it is never asked for a tenant
+    ):
         await fill(index, 2)
         await index.ensure_place(system_scope(TenantId("t0")), "collection")
-        assert await index.put_idle_to_sleep() + await index.put_idle_to_sleep() == 2
+        assert await hasty.put_idle_to_sleep() == 0
+        assert await hasty.put_idle_to_sleep() == 2
         assert await awake(index) == set() and metric(index) == 0
         own = index._places.own(TenantId("t0"))
         assert REGISTRY.get_sample_value("strata_weaviate_active_tenants", {"collection": own}) == 1
