@@ -9,6 +9,8 @@ from sqlalchemy import Connection, Table, func, select
 from memory.entry import Status
 from memory.ids import TenantId, UserId
 from memory.scope import Scope, system_scope
+from storage.index.blind import BlindIndex
+from storage.records import Database
 from storage.records.schema import (
     dirty,
     erasures,
@@ -58,11 +60,16 @@ class Audit:
 
 
 async def audit(strata: Strata, tenant: str) -> Audit:
-    """Everything that is stored of `tenant`."""
-    database = strata.services.records._database  # type: ignore[attr-defined]
+    """Everything that is stored of `tenant`, and the active index."""
+    services = strata.services
+    database = services.records._database  # type: ignore[attr-defined]
+    return await compared(database, services.index, (await services.embedder.card()).key, tenant)
+
+
+async def compared(database: Database, index: BlindIndex, model_key: str, tenant: str) -> Audit:
+    """The tenant's rows, and the index of one model."""
     rows, tokens, counts = await database.read(lambda connection: _of_sql(connection, tenant))
-    held = await indexed(strata, tenant)
-    card = await strata.services.embedder.card()
+    held = await indexed(index, tenant)
     found = Audit(rows=len(rows), entries=sum(held.values()), **counts)
     for memory_id, version, deleted_at, user_id, content, status in rows:
         if deleted_at is not None:
@@ -72,7 +79,7 @@ async def audit(strata: Strata, tenant: str) -> Audit:
         if status == Status.ACTIVE.value:
             found.contents.setdefault(user_id, []).append(content)
         found.missing += held[memory_id, version] != 1
-        found.untokened += (memory_id, version, card.key) not in tokens
+        found.untokened += (memory_id, version, model_key) not in tokens
     known = {row[0] for row in rows}
     found.orphans = sum(count for (entry, _), count in held.items() if entry not in known)
     stale = {row[0]: row[1] for row in rows if row[2] is None}
@@ -80,13 +87,12 @@ async def audit(strata: Strata, tenant: str) -> Audit:
     return found
 
 
-async def indexed(strata: Strata, tenant: str) -> Counter[tuple[str, int]]:
-    """Every entry of the tenant in the active index, page by page."""
-    backend = strata.services.index._backend
+async def indexed(index: BlindIndex, tenant: str) -> Counter[tuple[str, int]]:
+    """Every entry of the tenant in the index, page by page."""
     held: Counter[tuple[str, int]] = Counter()
     cursor: str | None = None
     while True:
-        page = await backend.walk(system_scope(TenantId(tenant)), cursor, PAGE)
+        page = await index.walk(system_scope(TenantId(tenant)), cursor, PAGE)
         held.update(page.entries)
         cursor = page.next_cursor
         if cursor is None:

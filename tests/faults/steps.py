@@ -20,6 +20,7 @@ from memory.ids import TenantId
 from memory.scope import Scope, system_scope
 from storage.index.local import LocalIndex
 from storage.records import SqlRecords
+from storage.records.versions import SqlVersions
 from storage.sessions.idempotency import RedisIdempotency
 from storage.sessions.redis_store import RedisSessions
 
@@ -28,8 +29,9 @@ STORES: dict[str, type] = {
     "idempotency": RedisIdempotency,
     "records": SqlRecords,
     "index": LocalIndex,
+    "versions": SqlVersions,
 }
-READS = frozenset({"check", "ping", "aclose", "backlog", "owner", "count"})
+READS = frozenset({"check", "ping", "aclose", "backlog", "owner", "count", "versions", "placements"})
 """Calls beside which nothing can go wrong that does not go wrong at their neighbours."""
 
 _VERBS = ("INSERT", "UPDATE", "DELETE")

@@ -119,7 +119,7 @@ async def _applied(world: World, tenant: str) -> None:
 
 
 async def _held(world: World, tenant: str) -> set[str]:
-    return {memory_id for memory_id, _ in await indexed(world.strata, tenant)}
+    return {memory_id for memory_id, _ in await indexed(world.strata.services.index, tenant)}
 
 
 async def _held_dead(world: World, tenant: str) -> bool:

@@ -9,7 +9,7 @@ from typing import Any
 
 from deployments.curation.workers import Workers
 from deployments.edge.apps import context_app, memory_app
-from deployments.settings import CuratorSettings
+from deployments.settings import CuratorSettings, StoreSettings
 from tests.end_to_end import harness
 from tests.faults import model
 
@@ -55,6 +55,12 @@ class World:
         """Every tenant compared to its end, and partitions of strangers dropped: those need to be seen twice."""
         for _ in range(SWEEPS):
             await self.workers.sweeper.step()
+
+
+def store_settings(place: Place) -> StoreSettings:
+    """As the harness makes them."""
+    stores = {"records_url": place.records_url, "sessions_url": place.sessions_url, "index": place.index}
+    return StoreSettings(home=place.home, **{"deadlines": harness.PATIENT, **stores, **dict(place.options)})
 
 
 @asynccontextmanager
