@@ -1,6 +1,7 @@
 """Each call once, over real stores: what it takes, what it answers, in the shapes that the OpenAPI document promises."""
 
-from datetime import datetime
+import asyncio
+import datetime
 
 from deployments.edge.bodies import context as context_bodies
 from deployments.edge.bodies import memories as memory_bodies
@@ -239,6 +240,21 @@ async def test_health(world):
     )
     metrics = await world.call("GET", "/metrics", "")
     assert b"strata_http_requests_total" in metrics.content
+
+
+async def test_one_look_at_the_index_serves_all_who_ask(world, monkeypatch):
+    looks = 0
+    ping = world.memory.state.services.index.ping
+
+    async def counted() -> None:
+        nonlocal looks
+        looks += 1
+        await ping()
+
+    monkeypatch.setattr(world.memory.state.services.index, "ping", counted)
+    answers = await asyncio.gather(*(world.call("GET", "/readyz", "") for _ in range(20)))
+    assert {answer.json()["stores"]["index"] for answer in answers} == {"ok"}
+    assert looks == 1
 
 
 async def test_p40_liveness_asks_no_store(world):
