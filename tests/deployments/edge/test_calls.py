@@ -1,7 +1,7 @@
 """Each call once, over real stores: what it takes, what it answers, in the shapes that the OpenAPI document promises."""
 
 import asyncio
-import datetime
+from datetime import datetime
 
 from deployments.edge.bodies import context as context_bodies
 from deployments.edge.bodies import memories as memory_bodies
