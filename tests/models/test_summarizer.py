@@ -50,9 +50,9 @@ async def test_a_local_model_stops_at_the_deadline_and_is_free_again(folder):
     start = time.monotonic()
     with pytest.raises(DeadlineExceeded):
         await chat.complete(MESSAGES, 0.3)
-    assert time.monotonic() - start < 2.0
+    assert time.monotonic() - start < 6.0
     quick = asyncio.get_running_loop().run_in_executor(chat._chat._thread, lambda: None)
-    await asyncio.wait_for(quick, 2.0)  # the abandoned generation does not run on
+    await asyncio.wait_for(quick, 6.0)  # the abandoned generation does not run on
     await chat.close()
 
 
@@ -207,7 +207,7 @@ async def test_p33_what_will_not_pass_is_an_error_at_once_and_never_an_empty_sum
 @pytest.mark.parametrize("asked", [{}, {"retry-after": "30"}])
 async def test_the_deadline_is_around_all_tries(server, asked):
     def slow() -> Reply:
-        time.sleep(0 if asked else 3)
+        time.sleep(0 if asked else 9)
         return (503, asked, b"")
 
     server.replies = [slow]
@@ -215,7 +215,7 @@ async def test_the_deadline_is_around_all_tries(server, asked):
     start = time.monotonic()
     with pytest.raises(DeadlineExceeded):
         await chat.complete(MESSAGES, 0.4)
-    assert time.monotonic() - start < 1.5
+    assert time.monotonic() - start < 6.0
     await chat.close()
 
 

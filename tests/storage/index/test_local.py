@@ -121,7 +121,7 @@ async def test_ping_tells_a_folder_that_went_away(local):
 
 
 async def test_p27_a_lock_held_by_another_ends_at_the_deadline_and_not_later(local):
-    index = await local.open(deadline_s=0.3)
+    index = await local.open(deadline_s=1.0)
     await (await local.open()).upsert(scope(), [sealed("m1", VECTOR, "tea")])
     with write_lock(local):
         with pytest.raises(DeadlineExceeded):  # or this test would wait for the lock that it holds itself
