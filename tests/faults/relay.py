@@ -28,7 +28,6 @@ class Relay:
         self._tasks: set[asyncio.Task[None]] = set()
         self._writers: set[asyncio.StreamWriter] = set()
         self.port = 0
-        self.bytes_in = 0
 
     @property
     def address(self) -> str:
@@ -91,7 +90,6 @@ class Relay:
     async def _questions(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, asked: list[float]) -> None:
         with contextlib.suppress(OSError):
             while piece := await reader.read(_PIECE):
-                self.bytes_in += len(piece)
                 asked[0] = asyncio.get_running_loop().time()
                 writer.write(piece)
                 await writer.drain()

@@ -9,7 +9,7 @@ import pytest
 from tests.faults.chaos import stores
 from tests.faults.raging import Chaos
 
-SECONDS = float(os.environ.get("STRATA_CHAOS_SECONDS", "8"))
+SECONDS = float(os.environ.get("STRATA_CHAOS_SECONDS", "6"))
 SEED = 26
 
 

@@ -29,7 +29,7 @@ DEADLINES = Deadlines(sessions_s=1.0, records_s=1.5, index_s=1.0, embed_s=10.0, 
 SLACK_S = 8.0
 """Of a machine that is busy with other tests."""
 RECOVERED_S = 10.0
-FAULT_S = 3.0
+FAULT_S = 2.0
 PATIENCE_S = 60.0
 KINDS = {"context", "search", "write", "turn"}
 SEED = 20261130

@@ -3,7 +3,7 @@
 import uuid
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -28,15 +28,13 @@ class Place:
     index: Any = "local"
     options: tuple[tuple[str, Any], ...] = ()
 
-    def with_options(self, **options: Any) -> "Place":
-        return replace(self, options=(*self.options, *options.items()))
-
 
 WORKERS = CuratorSettings(poll_s=0.05, lease_s=1.0, grace_s=0.2, batch=16, sweep_s=0.1, sweep_rest_s=0.5)
 """Short: what a dead worker held is taken over at once, and a deletion is verified while a test waits."""
 
 
-SWEEPS = 40
+SWEEPS = 10
+"""Steps of a sweeper that are enough for a few tenants, each compared to its end and rested."""
 
 
 @dataclass
