@@ -8,7 +8,7 @@ from typing import Any
 import orjson
 from starlette.responses import Response
 
-from deployments.edge.authenticate import Caller
+from deployments.edge.caller import Caller
 from deployments.zones import zone_of
 from memory.entry import Memory, Revision
 from memory.recall import Recalled

@@ -7,7 +7,7 @@ exist.
 import hmac
 from collections import OrderedDict
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import lru_cache
 from typing import Any, Protocol
@@ -15,6 +15,7 @@ from typing import Any, Protocol
 import structlog
 from starlette.requests import Request
 
+from deployments.edge.caller import Caller
 from deployments.edge.credentials import (
     BAD_KEY,
     BAD_TOKEN,
@@ -27,8 +28,8 @@ from deployments.edge.credentials import (
     verify_token,
 )
 from deployments.edge.facts import facts_of
-from memory.errors import DeadlineExceeded, Forbidden, InvalidInput, NotFound, StrataError, Unauthenticated, Unavailable
-from memory.ids import SessionId, TenantId, UserId, checked_id
+from memory.errors import DeadlineExceeded, Forbidden, NotFound, StrataError, Unauthenticated, Unavailable
+from memory.ids import TenantId
 from memory.policy import Policy
 from memory.scope import Grant, Scope, system_scope
 from memory.turns import Session
@@ -60,35 +61,6 @@ class KeyRequired(Forbidden):
     @property
     def detail(self) -> str:
         return "Only a tenant key may do this; a session token acts for its own session alone."
-
-
-@dataclass(frozen=True, slots=True)
-class Caller:
-    """Who is asking, and by which rules. `actor` is what the audit names: `key:<id>` or `session:<id>`."""
-
-    scope: Scope
-    policy: Policy
-    actor: str
-    request_id: str
-    time_zone: str | None = None
-
-    @property
-    def by_session(self) -> bool:
-        return self.actor.startswith("session:")
-
-    def for_user(self, user_id: str | None) -> "Caller":
-        """Narrowed to one user. A token's user may be left out; a tenant key has to name one. Another's: NotFound("user")."""
-        if user_id is None:
-            if self.scope.user_id is None:
-                raise InvalidInput("user_id", "is required with a tenant key: which of your users is meant?")
-            return self
-        return replace(self, scope=self.scope.narrowed(user_id=UserId(checked_id(user_id, "user_id"))))
-
-    def for_session(self, session_id: str, owner: str | None = None) -> "Caller":
-        """Narrowed to one session, and to its owner where the scope names no user yet."""
-        session = SessionId(checked_id(session_id, "session_id"))
-        scope = self.scope.narrowed(session_id=session)
-        return replace(self, scope=scope if owner is None else scope.narrowed(user_id=UserId(owner)))
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,10 +5,9 @@ import time
 import uuid
 from collections.abc import MutableMapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from deployments.edge.authenticate import Caller
+from deployments.edge.caller import Caller
 
 KEY = "strata"
 _REQUEST_ID = re.compile(r"[A-Za-z0-9_.\-]{8,128}", re.ASCII)
@@ -25,7 +24,7 @@ class Facts:
     request_id: str = field(default_factory=new_request_id)
     started: float = field(default_factory=time.perf_counter)
     deadline: float = float("inf")
-    caller: "Caller | None" = None
+    caller: Caller | None = None
     tenant_id: str = "-"
     body: bytes = b""
     """The body as it came, for the digest of an idempotent request."""

@@ -18,7 +18,7 @@ import structlog
 from starlette.requests import Request
 from starlette.responses import Response
 
-from deployments.edge.authenticate import Caller
+from deployments.edge.caller import Caller
 from deployments.edge.facts import facts_of
 from memory.errors import DeadlineExceeded, InvalidInput, StrataError
 from memory.ids import derived_id, time_ordered_id

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Mapping
 from typing import Any
 
-from deployments.edge.authenticate import Caller
+from deployments.edge.caller import Caller
 from deployments.edge.requests import ContextAnswer, ContextRequest
 from deployments.flows.recalling import NOTHING, Recall, encode_question, recall, rerank
 from deployments.services import Services

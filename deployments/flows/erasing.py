@@ -5,7 +5,7 @@ from datetime import datetime
 
 import structlog
 
-from deployments.edge.authenticate import Caller
+from deployments.edge.caller import Caller
 from deployments.services import Services
 from memory.errors import NotFound, StrataError
 from memory.ids import TenantId

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Literal
 
-from deployments.edge.authenticate import Caller
+from deployments.edge.caller import Caller
 from deployments.edge.requests import Found, NewMemory, SearchRequest
 from deployments.flows.recalling import encode_question, recall, rerank
 from deployments.flows.remembering import Proposal, remember

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, tzinfo
 
-from deployments.edge.authenticate import Caller
+from deployments.edge.caller import Caller
 from deployments.services import Services
 from memory.calibration import weights_for
 from memory.encoding import EncodedQuery

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from deployments.edge.authenticate import Caller
+from deployments.edge.caller import Caller
 from deployments.services import Services
 from deployments.zones import zone_of
 from memory.encoding import EncodedPassage, Passage

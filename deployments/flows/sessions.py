@@ -3,7 +3,7 @@
 from datetime import timedelta
 from typing import Any
 
-from deployments.edge.authenticate import Caller
+from deployments.edge.caller import Caller
 from deployments.services import Services
 from memory.errors import StrataError
 from memory.ids import SessionId, UserId

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from deployments.edge.authenticate import Caller
+from deployments.edge.caller import Caller
 from deployments.services import Services
 from memory.errors import Conflict
 from memory.state import patch_state as patched

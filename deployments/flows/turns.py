@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import replace
 
-from deployments.edge.authenticate import Caller
+from deployments.edge.caller import Caller
 from deployments.edge.requests import Appended, TurnChange
 from deployments.flows.remembering import Proposal, rejected, remember
 from deployments.services import Services

@@ -6,9 +6,10 @@ from fastapi import APIRouter, Depends, Query, Request
 from starlette.responses import Response
 
 from deployments.edge.answers import answer, receipt_json, zone_for
-from deployments.edge.authenticate import Caller, Guard
+from deployments.edge.authenticate import Guard
 from deployments.edge.bodies.memories import UserQuery
 from deployments.edge.bodies.receipts import PublicKeys, ReceiptAnswer
+from deployments.edge.caller import Caller
 from deployments.edge.idempotency import Ids, perform
 from deployments.edge.routers.parameters import ReceiptInPath, Svc, UserInPath
 from deployments.edge.routes import StrictRoute

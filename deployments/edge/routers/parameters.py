@@ -4,7 +4,8 @@ from typing import Annotated, Any
 
 from fastapi import Depends, Path, Request
 
-from deployments.edge.authenticate import Caller, caller_with, services_of, session_caller
+from deployments.edge.authenticate import caller_with, services_of, session_caller
+from deployments.edge.caller import Caller
 from memory.ids import MemoryId, SessionId, TurnId, UserId, checked_id
 from memory.scope import Grant
 

@@ -14,8 +14,8 @@ from deployments.edge.answers import (
     verdict_json,
     zone_for,
 )
-from deployments.edge.authenticate import Caller
 from deployments.edge.bodies.sessions import AppendedTurns, AppendTurns, ChangedTurn, PageQuery, ReplaceTurn, TurnPage
+from deployments.edge.caller import Caller
 from deployments.edge.idempotency import Ids, perform
 from deployments.edge.requests import TurnChange
 from deployments.edge.routers.parameters import InSession, Svc, TurnInPath

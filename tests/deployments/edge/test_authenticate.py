@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
-from deployments.edge.authenticate import Authenticator, Caller, session_caller
+from deployments.edge.authenticate import Authenticator, session_caller
+from deployments.edge.caller import Caller
 from deployments.edge.credentials import Pepper, TokenKeys, key_digest, new_key, split_key
 from deployments.policies import PolicyCache
 from memory.errors import Forbidden, InvalidInput, NotFound, Unauthenticated, Unavailable
