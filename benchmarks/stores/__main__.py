@@ -22,7 +22,8 @@ from rich.table import Table
 from benchmarks.stores import records, sessions, vectors
 from benchmarks.stores.measuring import Figure
 from storage.index.local import LocalIndex
-from storage.index.weaviate import WeaviateIndex, WeaviateSettings
+from storage.index.weaviate.index import WeaviateIndex
+from storage.index.weaviate.settings import WeaviateSettings
 from storage.protocols import VectorIndex
 from storage.sessions import valkey_server
 

@@ -30,7 +30,8 @@ def sample_vectors(count: int, seed: int) -> np.ndarray:
     vectors = rng.standard_normal((count, DIMENSION)).astype(np.float32)
     vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
     vectors += 2 * np.full(DIMENSION, DIMENSION**-0.5, dtype=np.float32)
-    return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+    return vectors
 
 
 @dataclass

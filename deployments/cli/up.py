@@ -24,6 +24,9 @@ from storage.sessions import valkey_server
 STOP_S = 7.0
 """How long Serve may take to stop by itself; the whole stop stays under 10 s."""
 
+LOOK_S = 2.0
+"""How often to look whether the bundled session server is there."""
+
 RAY_ENVIRONMENT = {
     "RAY_ADDRESS": "local",  # a stale address would hang the start for two minutes
     "RAY_worker_niceness": "0",  # Ray nices workers to 15 by default
@@ -73,8 +76,7 @@ def run(config: Path, timeout_s: float, console: Console) -> int:
                 console.print(_tail(logs), markup=False, highlight=False)
             return 0 if stopping.asked else 1
         _greet(url, file, time.monotonic() - started, console)
-        while child.poll() is None and not stopping.asked:
-            time.sleep(0.2)
+        _watch(file, child, stopping)
         if not stopping.asked:
             console.print(f"[red]Serve ended by itself[/red]; see {logs}", highlight=False)
         return 0 if stopping.asked else 1
@@ -102,6 +104,17 @@ class _Signals:
 
     def _ask(self, number: int, frame: object) -> None:
         self.asked = True
+
+
+def _watch(file: ServeFile, child: subprocess.Popen[bytes], stopping: _Signals) -> None:
+    """Until Serve ends or we are asked to stop. A bundled session server that died is started again over what it wrote down."""
+    looked = time.monotonic()
+    while child.poll() is None and not stopping.asked:
+        if file.stores.sessions_url == "bundled" and time.monotonic() - looked > LOOK_S:
+            with contextlib.suppress(ConfigError):  # its log says why; the next look tries again
+                valkey_server.ensure_running(file.stores.home)
+            looked = time.monotonic()
+        time.sleep(0.2)
 
 
 def check_port(host: str, port: int, config: Path) -> None:

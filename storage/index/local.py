@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TypeVar
 
 import apsw
+import structlog
 
 from memory.errors import ConfigError, DeadlineExceeded, NotFound, Overloaded, Unavailable
 from memory.ids import MemoryId, TenantId, UserRef, checked_id
@@ -26,6 +27,8 @@ from storage.index.matrices import MatrixCache
 from storage.protocols import Hit, SealedEntry, SealedQuery, WalkPage
 
 T = TypeVar("T")
+
+log = structlog.get_logger(__name__)
 
 _NAME = "index"
 _LONG_S = 30.0
@@ -305,7 +308,8 @@ class LocalIndex:
             raise ConfigError(
                 str(path), "is damaged; move it away and have its entries indexed again (the records are whole)"
             ) from None
-        except (apsw.Error, OSError):  # disk full, read-only, gone: the transaction was rolled back
+        except (apsw.Error, OSError) as error:  # disk full, read-only, gone: the transaction was rolled back
+            log.warning("index_error", error=type(error).__name__)
             raise Unavailable(_NAME) from None
         finally:
             job.cancel()

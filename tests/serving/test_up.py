@@ -1,13 +1,17 @@
 """The real thing: `strata up` starts Serve with its three applications, the demo passes, Ctrl-C ends all of it."""
 
+import contextlib
 import os
 import signal
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
+import httpx
 import pytest
 
 from benchmarks.service import Service
+from storage.sessions import valkey_server
 
 pytestmark = [pytest.mark.serve, pytest.mark.model, pytest.mark.timeout(420)]
 
@@ -27,6 +31,12 @@ def test_the_demo_passes_and_ctrl_c_ends_everything(running: Service) -> None:
     assert "embedder" in status.communicate(timeout=60)[0]
     assert status.returncode == 0
 
+    assert valkey_server.stop(running.home)  # as if it had been killed: it is missed, and started again
+    until = time.monotonic() + 90
+    while "ok" not in stores(running).get("sessions", "") or valkey_server.running(running.home) is None:
+        assert time.monotonic() < until
+        time.sleep(0.2)
+
     second = running.strata("up", "--config", str(running.config))
     said = second.communicate(timeout=60)[0]
     assert second.returncode == 1
@@ -36,6 +46,12 @@ def test_the_demo_passes_and_ctrl_c_ends_everything(running: Service) -> None:
     running.process.communicate(timeout=60)
     assert running.process.returncode == 0
     assert leftovers(running) == []
+
+
+def stores(running: Service) -> dict[str, str]:
+    with contextlib.suppress(httpx.HTTPError):
+        return dict(httpx.get(f"{running.url}/readyz", timeout=10, trust_env=False).json()["stores"])
+    return {}
 
 
 def leftovers(running: Service) -> list[str]:

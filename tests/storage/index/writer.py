@@ -6,11 +6,14 @@ import signal
 import sys
 from pathlib import Path
 
+import structlog
+
 from memory.errors import Unavailable
 from tests.contract.index_backends import LocalBackend, scope, sealed, unit
 
 
 async def main(folder: str, mode: str) -> None:
+    structlog.configure(logger_factory=structlog.PrintLoggerFactory(sys.stderr))  # the test reads what we print
     index = await LocalBackend(Path(folder)).open()
     vectors = unit(100)
     if mode == "full":  # no file may grow beyond 300 kB from here on: writes fail as on a full disk
