@@ -1,15 +1,6 @@
-"""All of Strata on three real Weaviate nodes, three copies: one is killed and comes back while users speak, delete and are erased.
-
-Runs where the environment names a cluster whose data may be thrown away:
-
-    STRATA_TEST_WEAVIATE_NODES   http://host:port,grpc-port three times, separated by blanks
-    STRATA_TEST_WEAVIATE_KILL    a shell command that kills the third of them at once (kill -9)
-    STRATA_TEST_WEAVIATE_START   a shell command that starts it again and returns
-"""
+"""All of Strata on three real Weaviate nodes, three copies: one is killed and comes back while users speak, delete and are erased."""
 
 import asyncio
-import os
-import subprocess
 import time
 from collections.abc import AsyncIterator, Iterator, Sequence
 from pathlib import Path
@@ -25,20 +16,13 @@ from storage.index.weaviate.objects import object_id
 from tests.end_to_end import tiers
 from tests.end_to_end.harness import Strata
 from tests.end_to_end.harness import strata as opened
-
-NODES = os.environ.get("STRATA_TEST_WEAVIATE_NODES", "").split()
-KILL = os.environ.get("STRATA_TEST_WEAVIATE_KILL", "")
-START = os.environ.get("STRATA_TEST_WEAVIATE_START", "")
-DONE_WITHIN_S = 300
+from tests.servers import weaviate_nodes
+from tests.servers.weaviate_nodes import HEALED_WITHIN_S, KILL, NODES, START, shell
 
 pytestmark = [
     pytest.mark.timeout(900),
-    pytest.mark.skipif(len(NODES) != 3 or not KILL or not START, reason="names no cluster of three nodes"),
+    weaviate_nodes.needed,
 ]
-
-
-async def shell(command: str) -> None:
-    await asyncio.to_thread(subprocess.run, command, shell=True, check=True, timeout=120, stdout=subprocess.DEVNULL)
 
 
 @pytest.fixture
@@ -125,7 +109,7 @@ async def test_i3_p25_p26_receipts_wait_for_the_copy_that_is_away(replicated: St
         finally:
             if not started:
                 await shell(START)
-        async with asyncio.timeout(DONE_WITHIN_S):
+        async with asyncio.timeout(HEALED_WITHIN_S):
             for receipt in (deleted["id"], erased.json()["id"]):
                 while (await shop.call("GET", f"/v1/receipts/{receipt}")).json()["completed_at"] is None:
                     await work(strata, 1)
@@ -133,7 +117,7 @@ async def test_i3_p25_p26_receipts_wait_for_the_copy_that_is_away(replicated: St
         assert all(not held for held in (await copies.of(gone)).values())
         # once the returned node has what was written meanwhile, the copies have compared themselves: nothing is back
         kept = {memory["id"] for memory in await alice.memories()}
-        async with asyncio.timeout(DONE_WITHIN_S):
+        async with asyncio.timeout(HEALED_WITHIN_S):
             while any(held != kept for held in (await copies.of(sorted(kept))).values()):
                 await work(strata, 2)
         assert len(await copies.of([])) == 3

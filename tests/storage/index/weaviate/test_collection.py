@@ -6,8 +6,8 @@ import json
 import httpx
 import pytest
 
-from memory.errors import ConfigError
-from memory.ids import TenantId
+from memory.errors import ConfigError, NotFound
+from memory.ids import MemoryId, TenantId
 from memory.lexical import CONTEXT_WEIGHT, K1
 from memory.scope import system_scope
 from storage.index.weaviate import collection
@@ -206,3 +206,16 @@ async def test_a_version_that_is_dropped_takes_its_collections_with_it(settings)
         await index.drop_collections(system_scope())
         assert await index.tenants(system_scope()) == set()
         assert await index.search(scope(), asking(unit(1)[0], "tea"), 5, 5) == []
+
+
+async def test_p26_a_late_write_does_not_bring_a_dropped_collection_back(settings):
+    async with opened(settings) as index, opened(settings) as late:
+        await index.ensure_tenant(scope())
+        await late.upsert(scope(), [sealed("m1", unit(1)[0], "tea")])
+        await index.drop_collections(system_scope())
+        with pytest.raises(NotFound, match="partition"):
+            await late.upsert(scope(), [sealed("m2", unit(2)[1], "tea")])
+        await late.remove(scope(), [MemoryId("m1")])
+        assert await index.tenants(system_scope()) == set()
+        await index.ensure_tenant(scope())  # begun anew, nothing of the former one is there
+        assert await index.versions(scope(), [MemoryId("m1"), MemoryId("m2")]) == {}

@@ -1,15 +1,6 @@
-"""Three real nodes, three copies: one is killed and comes back while entries are written, deleted and a user is erased.
-
-Runs where the environment names a cluster whose data may be thrown away:
-
-    STRATA_TEST_WEAVIATE_NODES   http://host:port,grpc-port three times, separated by blanks
-    STRATA_TEST_WEAVIATE_KILL    a shell command that kills the third of them at once (kill -9)
-    STRATA_TEST_WEAVIATE_START   a shell command that starts it again and returns
-"""
+"""Three real nodes, three copies: one is killed and comes back while entries are written, deleted and a user is erased."""
 
 import asyncio
-import os
-import subprocess
 import time
 
 import httpx
@@ -20,22 +11,15 @@ from memory.ids import MemoryId, UserRef
 from storage.index.weaviate.objects import object_id
 from storage.index.weaviate.placements import Places, everything_shared
 from tests.contract.index_backends import TENANT, asking, scope, sealed, unit
+from tests.servers import weaviate_nodes
+from tests.servers.weaviate_nodes import HEALED_WITHIN_S, KILL, NODES, START, shell
 from tests.storage.index.weaviate.backends import MODEL, opened, settings_of, wipe
-
-NODES = os.environ.get("STRATA_TEST_WEAVIATE_NODES", "").split()
-KILL = os.environ.get("STRATA_TEST_WEAVIATE_KILL", "")
-START = os.environ.get("STRATA_TEST_WEAVIATE_START", "")
-HEALED_WITHIN_S = 300
 
 pytestmark = [
     pytest.mark.asyncio,
     pytest.mark.timeout(900),
-    pytest.mark.skipif(len(NODES) != 3 or not KILL or not START, reason="names no cluster of three nodes"),
+    weaviate_nodes.needed,
 ]
-
-
-async def shell(command: str) -> None:
-    await asyncio.to_thread(subprocess.run, command, shell=True, check=True, timeout=120, stdout=subprocess.DEVNULL)
 
 
 async def until_done(call, within_s=HEALED_WITHIN_S):
