@@ -12,6 +12,7 @@ from deployments.doctor.secrets import secrets
 from deployments.indexes import OpenIndex, open_index
 from deployments.references import records_url
 from deployments.serve_file import ServeFile
+from deployments.settings import StoreSettings
 from memory.errors import ConfigError
 from memory.policy import Policy
 from memory.scope import system_scope
@@ -97,7 +98,7 @@ async def _of_records(file: ServeFile, database: Database, full: bool, watch: Wa
         found += await looked_at(_part(version), "check stores.index and that the server runs", open_version)
         if opened:
             try:
-                found += await _of_index(records, opened[0], version, known, full, file.stores.index != "local")
+                found += await _of_index(records, opened[0], version, known, full, file.stores)
             finally:
                 await opened[0].index.aclose()
     return found
@@ -108,11 +109,20 @@ def _part(version: IndexVersion) -> str:
 
 
 async def _of_index(
-    records: SqlRecords, opened: OpenIndex, version: IndexVersion, known: list[TenantRecord], full: bool, placed: bool
+    records: SqlRecords,
+    opened: OpenIndex,
+    version: IndexVersion,
+    known: list[TenantRecord],
+    full: bool,
+    settings: StoreSettings,
 ) -> list[Finding]:
     active = version.state is VersionState.ACTIVE
     away = "look again when the index answers"
-    found = await looked_at("isolation", away, lambda: _places(opened, known)) if active and placed else []
+    found: list[Finding] = []
+    if active and settings.index != "local":
+        chosen = settings.index
+        found += await looked_at("index.server", away, lambda: servers.weaviate(opened.backend, chosen))
+        found += await looked_at("isolation", away, lambda: _places(opened, known))
     living = [tenant.id for tenant in known if not tenant.erasing]
     part = f"{_part(version)}.drift"
     return found + await looked_at(

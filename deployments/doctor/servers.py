@@ -1,4 +1,4 @@
-"""The session server and the database: whether they answer, and the settings that Strata's promises rest on."""
+"""The session server, the database and the index's server: whether they answer, and the settings that Strata's promises rest on."""
 
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -10,6 +10,7 @@ from deployments.doctor.findings import Finding, bad, ok, warn
 from deployments.references import dereferenced
 from deployments.settings import StoreSettings
 from memory.errors import Unavailable
+from storage.index.weaviate.settings import WeaviateSettings
 from storage.records import Database
 from storage.records.migrate import current_revision, head_revision
 from storage.sessions import valkey_server
@@ -19,6 +20,8 @@ SKEW_S = 5.0
 """Leases are counted by each machine's own clock: much more than this, and a worker's lease ends before it began."""
 LEAST_PACKET = 4 << 20
 LEAST_REDIS = 7
+FILES_A_TENANT = 7
+"""Open files of the server for each tenant that is awake: six were counted, and one to spare."""
 
 
 # --- sessions ---------------------------------------------------------------------------------------------------------
@@ -152,3 +155,23 @@ def _skew(theirs: datetime) -> Finding:
         fix = "let both machines follow one time server: leases of workers are counted by their clocks"
         return bad("records.clock", f"differs from this machine's by {seconds:.0f} s", fix)
     return ok("records.clock", "agrees with this machine's")
+
+
+# --- index ------------------------------------------------------------------------------------------------------------
+
+
+async def weaviate(backend: Any, settings: WeaviateSettings) -> list[Finding]:
+    """Its version, its nodes against the copies that are wanted, and what the tenants awake need of its file limit."""
+    facts = await backend.server()
+    found = [ok("index.server", f"Weaviate {facts.version or 'of an unknown version'}, {facts.nodes} healthy node(s)")]
+    if facts.nodes < settings.replication_factor:
+        said = f"{facts.nodes} healthy node(s) for {settings.replication_factor} copies: deletions and receipts wait"
+        found.append(bad("index.nodes", said, "bring the other nodes back"))
+    files = FILES_A_TENANT * settings.active_tenants
+    said = f"{facts.awake} of at most {settings.active_tenants} tenants are awake"
+    if facts.awake > settings.active_tenants:
+        fix = "see that replicas run (they put tenants to sleep), or raise index.active_tenants and the file limit"
+        found.append(warn("index.awake", said, fix))
+    else:
+        found.append(ok("index.awake", f"{said}: the server's open-file limit must be well above {files:,}"))
+    return found

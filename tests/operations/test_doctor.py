@@ -53,6 +53,8 @@ async def test_a_healthy_strata_has_nothing_bad(strata: Strata, shop: Tenant):
     if strata.settings.index != "local":
         assert of(found, "records.sql_mode").level is Level.OK
         assert of(found, "sessions.maxmemory").level is Level.OK
+        assert of(found, "index.server").said.endswith(" 1 healthy node(s)")
+        assert of(found, "index.awake").said.startswith("1 of at most 1500 tenants are awake")
 
 
 @BOTH

@@ -2,6 +2,7 @@
 
 import uuid
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeVar
 
@@ -26,6 +27,15 @@ T = TypeVar("T")
 
 _LONG_DEADLINE_S = 30.0
 _IDS = 500
+
+
+@dataclass(frozen=True, slots=True)
+class ServerFacts:
+    """The server's version, its healthy nodes, and how many tenants of this index are awake."""
+
+    version: str
+    nodes: int
+    awake: int
 
 
 class WeaviateIndex:
@@ -262,6 +272,19 @@ class WeaviateIndex:
     async def put_idle_to_sleep(self) -> int:
         """One pass of what a task does by itself. Returns how many tenants went to sleep."""
         return await self._awake.put_idle_to_sleep()
+
+    async def server(self) -> ServerFacts:
+        """For an operator's check."""
+        collections = await self._collections()
+
+        async def work(client: WeaviateAsyncClient) -> ServerFacts:
+            about = await self._connection.get_json("/meta")
+            nodes = (await self._connection.get_json("/nodes")).get("nodes") or []
+            awake = [await tenants.awake_in(client, name) for name in collections]
+            healthy = sum(node.get("status") == "HEALTHY" for node in nodes)
+            return ServerFacts(str(about.get("version", "")), healthy, sum(map(len, awake)))
+
+        return await self._connection.run(work, self._long)
 
     # --- inside -------------------------------------------------------------------------------------------------------
 
