@@ -27,18 +27,20 @@ OWN_REPEATS = round(1 / CONTEXT_WEIGHT)
 """How often an entry's own term is written for each of the turn before it."""
 
 _OFF = {"enabled": False}
+_EXACT: dict[str, Any] = {
+    "distance": "cosine",
+    "vectorCacheMaxObjects": 1_000_000_000_000,
+    "pq": _OFF,
+    "bq": _OFF,
+    "sq": _OFF,
+    "rq": _OFF,
+    "skipDefaultQuantization": True,
+}
+"""Cosines of whole vectors: no quantization, whatever the server's default becomes."""
 _VECTOR_INDEXES: dict[str, dict[str, Any]] = {
-    "flat": {
-        "distance": "cosine",
-        "vectorCacheMaxObjects": 1_000_000_000_000,
-        "pq": _OFF,
-        "bq": _OFF,
-        "sq": _OFF,
-        "rq": _OFF,
-        "skipDefaultQuantization": True,
-    },
+    "flat": _EXACT,
     "hnsw": {
-        "distance": "cosine",
+        **_EXACT,
         "skip": False,
         "cleanupIntervalSeconds": 300,
         "maxConnections": 32,
@@ -49,12 +51,6 @@ _VECTOR_INDEXES: dict[str, dict[str, Any]] = {
         "dynamicEfFactor": 8,
         "flatSearchCutoff": 40_000,
         "filterStrategy": "acorn",
-        "vectorCacheMaxObjects": 1_000_000_000_000,
-        "pq": _OFF,
-        "bq": _OFF,
-        "sq": _OFF,
-        "rq": _OFF,
-        "skipDefaultQuantization": True,
     },
 }
 _VECTOR_INDEXES["dynamic"] = {
