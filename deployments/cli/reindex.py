@@ -7,7 +7,7 @@ from pathlib import Path
 
 from filelock import FileLock, Timeout
 from rich.console import Console
-from rich.table import Table
+from rich.table import Column, Table
 
 from deployments.cli.bars import bar
 from deployments.indexes import open_index, remove_index
@@ -133,8 +133,11 @@ def show(config: Path, console: Console) -> int:
         async with open_stores(settings) as stores:
             return await stores.versions.versions(system_scope())
 
-    table = Table("version", "model", "dimension", "state", "since")
-    for version in asyncio.run(read()):
+    found = asyncio.run(read())
+    # Whole and in one piece, however narrow the terminal: it is what `--drop` takes.
+    key = Column("version", no_wrap=True, min_width=max((len(version.model_key) for version in found), default=0))
+    table = Table(key, "model", "dimension", "state", "since")
+    for version in found:
         state = version.state.value
         if version.state is VersionState.BUILDING and version.at is not None:
             state += f", at {version.at[0]}"
