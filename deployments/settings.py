@@ -58,12 +58,32 @@ class StoreSettings(_Settings):
     policy_poll_s: float = Field(default=2.0, gt=0, le=60)
 
 
+class TelemetrySettings(_Settings):
+    """What is told to the outside. Never a user's words: spans, metrics and log lines hold ids, sizes and times."""
+
+    traces: str | None = Field(
+        default=None,
+        description="Where spans go: an OTLP/HTTP endpoint (http://collector:4318), a reference to one, or None for no tracing.",
+    )
+    sampling: float = Field(
+        default=0.1,
+        ge=0,
+        le=1,
+        description="Part of the traces that begin here and are kept; a caller's decision is honoured.",
+    )
+    exporter: str | None = Field(
+        default=None,
+        description="module:function that makes a SpanExporter, in place of OTLP; for tests and special collectors.",
+    )
+
+
 class InferenceArgs(_Settings):
     """Arguments of the `inference` application. A model that is None has no deployment."""
 
     embedder: EncoderSettings = EncoderSettings()
     reranker: RerankerSettings | None = None
     summarizer: SummarizerSettings | None = None
+    telemetry: TelemetrySettings = TelemetrySettings()
 
 
 class ContextArgs(_Settings):
@@ -72,6 +92,7 @@ class ContextArgs(_Settings):
     stores: StoreSettings = StoreSettings()
     inference_app: str = "inference"
     rerank: bool = False
+    telemetry: TelemetrySettings = TelemetrySettings()
 
 
 class CuratorSettings(_Settings):
@@ -94,6 +115,7 @@ class MemoryArgs(_Settings):
     stores: StoreSettings = StoreSettings()
     curator: CuratorSettings = CuratorSettings()
     inference_app: str = "inference"
+    telemetry: TelemetrySettings = TelemetrySettings()
 
     @model_validator(mode="after")
     def _grace_outlasts_a_stalled_worker(self) -> "MemoryArgs":

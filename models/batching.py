@@ -45,6 +45,19 @@ class Work(Protocol):
 AnyWork = TypeVar("AnyWork", bound=Work)
 
 
+class Observer(Protocol):
+    """Who counts what a queue does. Called in the event loop; must not block, and never sees a text."""
+
+    def ran(self, items: int, tokens: int, seconds: float) -> None:
+        """One run of the device: `tokens` as tokenized, without padding."""
+
+    def waited(self, seconds: float) -> None:
+        """An item was taken, that long after it was queued."""
+
+    def refused(self, reason: str) -> None:
+        """`overloaded`, `expired` (too late when its turn came) or `cancelled` (its caller had gone)."""
+
+
 class Runtime(Protocol[Item, AnyWork, Result]):
     """A model: `tokenize` may run in any thread, `run` in one at a time. Both answer in order, one for one."""
 
