@@ -12,9 +12,9 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar, cast
 
 from memory.encoding import EncodedPassage, EncodedQuery, Passage
-from memory.errors import DeadlineExceeded, InvalidInput, StrataError, Unavailable
+from memory.errors import DeadlineExceeded, InvalidInput, Overloaded, StrataError, Unavailable
 from memory.ticket import Ticket
-from models.fairqueue import FairQueue, Job
+from models.fairqueue import FairQueue, Job, QueueLoad
 
 if TYPE_CHECKING:
     from models.encoder import EncoderWork
@@ -55,7 +55,16 @@ class Observer(Protocol):
         """An item was taken, that long after it was queued."""
 
     def refused(self, reason: str) -> None:
-        """`overloaded`, `expired` (too late when its turn came) or `cancelled` (its caller had gone)."""
+        """Of each item that never ran: `overloaded`, `expired` (its time was up before its turn came) or `cancelled` (its caller had
+        gone)."""
+
+
+class _Nobody:
+    """Counts nothing."""
+
+    def ran(self, items: int, tokens: int, seconds: float) -> None: ...
+    def waited(self, seconds: float) -> None: ...
+    def refused(self, reason: str) -> None: ...
 
 
 class Runtime(Protocol[Item, AnyWork, Result]):
@@ -76,9 +85,11 @@ class BatchQueue(Generic[In, Out]):
         *,
         name: str,
         max_items: int = 4096,
+        observer: Observer | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.name = name
+        self._observer = observer or _Nobody()
         self._runtime = runtime
         self._clock = clock
         self._queue: FairQueue[tuple[Any, asyncio.Future[Out]]] = FairQueue(name, runtime.batch_tokens, max_items)
@@ -91,8 +102,12 @@ class BatchQueue(Generic[In, Out]):
 
     @property
     def waiting(self) -> int:
-        """Items that wait: what an autoscaler may look at."""
+        """Items that wait or are on their way into the queue."""
         return self._queue.waiting
+
+    def load(self) -> QueueLoad:
+        """What waits now and how fast the device works, for an autoscaler and for metrics."""
+        return self._queue.load(self._clock())
 
     @property
     def most_at_once(self) -> int:
@@ -123,9 +138,14 @@ class BatchQueue(Generic[In, Out]):
         if self._pump is None:
             self._pump = asyncio.create_task(self._run_batches(), name=f"batches of {self.name}")
         deadline = self._clock() + ticket.timeout_s
-        self._queue.reserve(ticket.tenant_id, len(items))
+        try:
+            self._queue.reserve(ticket.tenant_id, len(items))
+        except Overloaded:
+            self._refused("overloaded", len(items))
+            raise
         unused = len(items)
         jobs: list[Job[tuple[Any, asyncio.Future[Out]]]] = []
+        reason = "cancelled"  # also where another item failed: nobody waits for the rest
         try:
             async with asyncio.timeout(ticket.timeout_s):
                 for part in _slices(items):
@@ -139,11 +159,12 @@ class BatchQueue(Generic[In, Out]):
                     self._wake.set()
                 return list(await asyncio.gather(*(job.work[1] for job in jobs)))
         except TimeoutError:
+            reason = "expired"
             raise DeadlineExceeded(self.name) from None
         finally:
             if unused:
                 self._queue.release(ticket.tenant_id, unused)
-            self._queue.withdraw(jobs)
+            self._refused(reason, unused + self._queue.withdraw(jobs))
             for job in jobs:
                 future = job.work[1]
                 if future.done() and not future.cancelled():
@@ -165,7 +186,14 @@ class BatchQueue(Generic[In, Out]):
 
     def _jobs(self, ticket: Ticket, works: list[Any], deadline: float) -> list[Job[tuple[Any, "asyncio.Future[Out]"]]]:
         loop = asyncio.get_running_loop()
-        return [Job(ticket.tenant_id, work.kind, work.tokens, deadline, (work, loop.create_future())) for work in works]
+        now = self._clock()
+        return [
+            Job(ticket.tenant_id, work.kind, work.tokens, deadline, (work, loop.create_future()), now) for work in works
+        ]
+
+    def _refused(self, reason: str, items: int) -> None:
+        for _ in range(items):
+            self._observer.refused(reason)
 
     async def _tokenized(self, items: Sequence[In]) -> list[Any]:
         if sum(_chars(item) for item in items) <= _INLINE_CHARS:
@@ -180,13 +208,18 @@ class BatchQueue(Generic[In, Out]):
             taken = self._queue.take(self._clock())
             for job in taken.expired:
                 _fail(job.work[1], DeadlineExceeded(self.name))
+            self._refused("expired", len(taken.expired))
             if not taken.jobs:
                 self._wake.clear()
                 continue
             self._running_since = started = self._clock()
+            for job in taken.jobs:
+                self._observer.waited(started - job.since)
             results = await loop.run_in_executor(self._device, self._run, [job.work[0] for job in taken.jobs])
             self._running_since = None
-            self._queue.record(taken.tokens, self._clock() - started)
+            seconds = self._clock() - started
+            self._queue.record(taken.tokens, seconds)
+            self._observer.ran(len(taken.jobs), taken.tokens, seconds)
             for job, result in zip(taken.jobs, results, strict=True):
                 future = job.work[1]
                 if isinstance(result, StrataError):
@@ -210,9 +243,12 @@ class EncoderQueue(BatchQueue[str | Passage, EncodedQuery | EncodedPassage]):
     """The embedding model behind its queue, with its two kinds of work by their types."""
 
     def __init__(
-        self, encoder: "Runtime[str | Passage, EncoderWork, EncodedQuery | EncodedPassage]", max_items: int = 4096
+        self,
+        encoder: "Runtime[str | Passage, EncoderWork, EncodedQuery | EncodedPassage]",
+        max_items: int = 4096,
+        observer: Observer | None = None,
     ) -> None:
-        super().__init__(encoder, name="the embedding model", max_items=max_items)
+        super().__init__(encoder, name="the embedding model", max_items=max_items, observer=observer)
 
     async def queries(self, ticket: Ticket, texts: Sequence[str]) -> list[EncodedQuery]:
         """As `submit`."""

@@ -21,13 +21,29 @@ _RETRY_LEAST_S, _RETRY_MOST_S = 1.0, 60.0
 
 @dataclass(eq=False, slots=True)
 class Job(Generic[W]):
-    """One text. `tokens` is what the device reads for it; `deadline` is on the clock that `take` is called with."""
+    """One text. `tokens` is what the device reads for it; `deadline` and `since`, when it was queued, are on the clock that `take` is
+    called with."""
 
     tenant: str
     kind: str
     tokens: int
     deadline: float
     work: W
+    since: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class QueueLoad:
+    """What waits for a device and how fast it works: what an autoscaler looks at.
+
+    `queued_tokens / tokens_per_s` is how long the queue takes to drain. `tokens_per_s` is what full runs reach, as measured (0 before
+    the first run); `oldest_s` how long the one that waits longest has waited. What the device is running at the moment is not in it.
+    """
+
+    queued_items: int
+    queued_tokens: int
+    tokens_per_s: float
+    oldest_s: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +106,7 @@ class FairQueue(Generic[W]):
         self._active: OrderedDict[str, None] = OrderedDict()  # tenants with queued jobs, longest-waiting first
         self._shares = _Shares()
         self._seats = 0
+        self._queued_items = 0
         self._queued_tokens = 0
         self._tokens_per_s = 0.0
 
@@ -141,6 +158,7 @@ class FairQueue(Generic[W]):
                 mine.queued[job.kind] = OrderedDict()
                 mine.shares.join(job.kind)
             mine.queued[job.kind][job] = None
+            self._queued_items += 1
             self._queued_tokens += job.tokens
 
     def withdraw(self, jobs: Iterable[Job[W]]) -> int:
@@ -152,6 +170,12 @@ class FairQueue(Generic[W]):
                 self._remove(job)
                 found += 1
         return found
+
+    def load(self, now: float) -> QueueLoad:
+        """As of `now`, on the clock of the jobs."""
+        heads = [next(iter(queued)) for tenant in self._active for queued in self._tenants[tenant].queued.values()]
+        oldest = max((now - job.since for job in heads), default=0.0)
+        return QueueLoad(self._queued_items, self._queued_tokens, self._tokens_per_s, max(oldest, 0.0))
 
     def take(self, now: float) -> Taken[W]:
         """Jobs for one run of the device: fair in order, together at most `batch_tokens`, but at least one. O(jobs x tenants)."""
@@ -197,6 +221,7 @@ class FairQueue(Generic[W]):
     def _remove(self, job: Job[W]) -> None:
         mine = self._tenants[job.tenant]
         del mine.queued[job.kind][job]
+        self._queued_items -= 1
         self._queued_tokens -= job.tokens
         if not mine.queued[job.kind]:
             del mine.queued[job.kind]

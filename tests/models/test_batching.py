@@ -13,6 +13,7 @@ from memory.errors import DeadlineExceeded, InvalidInput, Overloaded, Unavailabl
 from memory.ids import TenantId
 from memory.ticket import Ticket
 from models.batching import BatchQueue, EncoderQueue
+from models.fairqueue import QueueLoad
 
 
 @dataclass
@@ -227,6 +228,71 @@ async def test_a_device_that_hangs_is_noticed():
     device.gate.set()
     await first
     queue.check(stall_s=0.01)
+    await queue.close()
+
+
+class Counts:
+    """An Observer that keeps what it is told."""
+
+    def __init__(self) -> None:
+        self.runs: list[tuple[int, int, float]] = []
+        self.waits: list[float] = []
+        self.reasons: list[str] = []
+
+    def ran(self, items: int, tokens: int, seconds: float) -> None:
+        self.runs.append((items, tokens, seconds))
+
+    def waited(self, seconds: float) -> None:
+        self.waits.append(seconds)
+
+    def refused(self, reason: str) -> None:
+        self.reasons.append(reason)
+
+
+async def test_what_waits_and_how_fast_it_goes_is_told():
+    """For the autoscaler: what runs already is not counted as waiting."""
+    now = 100.0
+    device = Device(free=False)
+    queue = BatchQueue(device, name="the model", clock=lambda: now)
+    assert queue.load() == QueueLoad(queued_items=0, queued_tokens=0, tokens_per_s=0.0, oldest_s=0.0)
+    first = await held(queue, device)
+    older = asyncio.create_task(queue.submit(ticket("a"), ["12345", "123"]))
+    await settled(queue, 2)
+    now += 2.0
+    younger = asyncio.create_task(queue.submit(ticket("b"), ["1234"]))
+    await settled(queue, 3)
+    assert queue.load() == QueueLoad(queued_items=3, queued_tokens=12, tokens_per_s=0.0, oldest_s=2.0)
+    device.gate.set()
+    await asyncio.gather(first, older, younger)
+    load = queue.load()
+    assert (load.queued_items, load.queued_tokens, load.oldest_s) == (0, 0, 0.0)
+    assert load.tokens_per_s > 0
+    await queue.close()
+
+
+async def test_the_observer_sees_each_item_once():
+    device, counts = Device(free=False), Counts()
+    queue = BatchQueue(device, name="the model", max_items=8, observer=counts)
+    first = await held(queue, device)
+    with pytest.raises(DeadlineExceeded):
+        await queue.submit(ticket("late", timeout_s=0.02), ["late"])
+    assert counts.reasons == ["expired"]
+    gone = asyncio.create_task(queue.submit(ticket("gone"), ["1", "2"]))
+    await settled(queue, 2)
+    gone.cancel()
+    await settled(queue, 0)
+    stays = asyncio.create_task(queue.submit(ticket("stays"), ["abc", "d"]))
+    await settled(queue, 2)
+    with pytest.raises(Overloaded):
+        await queue.submit(ticket("stays"), ["x"] * 4)
+    assert counts.reasons == ["expired", "cancelled", "cancelled", *["overloaded"] * 4]
+    device.gate.set()
+    await asyncio.gather(first, stays)
+    assert [(items, tokens) for items, tokens, _ in counts.runs] == [(1, 4), (2, 4)]
+    assert all(seconds >= 0 for *_, seconds in counts.runs)
+    assert len(counts.waits) == 3
+    assert all(seconds >= 0 for seconds in counts.waits)
+    assert len(counts.reasons) == 7
     await queue.close()
 
 
