@@ -14,10 +14,10 @@ from random import Random
 
 import structlog
 
-from deployments.curation.metrics import ERASURES
 from deployments.flows.erasing import SESSIONS
 from deployments.services import Services
 from deployments.settings import CuratorSettings
+from deployments.telemetry.metrics import ERASURES
 from memory.errors import DeadlineExceeded, StrataError
 from memory.scope import Scope, system_scope
 from storage.index.blind import BlindIndex

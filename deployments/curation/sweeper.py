@@ -12,9 +12,9 @@ from random import Random
 
 import structlog
 
-from deployments.curation.metrics import PARTITION, healed, observe_backlog
 from deployments.services import Services
 from deployments.settings import CuratorSettings
+from deployments.telemetry.metrics import PARTITION, healed, observe_backlog
 from memory.drift import Drift, RowState, drifts
 from memory.errors import NotFound, StrataError
 from memory.ids import MemoryId, TenantId

@@ -10,8 +10,8 @@ from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from deployments.edge.facts import KEY, Facts, accepted_request_id
-from deployments.edge.metrics import observe
 from deployments.edge.problems import internal_problem, problem_of
+from deployments.telemetry.metrics import IN_FLIGHT, observe
 from memory.errors import DeadlineExceeded
 
 log = structlog.get_logger("strata.access")
@@ -59,6 +59,7 @@ class Edge:
                 self._add_headers(MutableHeaders(scope=message), facts, inner["path"])
             await send(message)
 
+        IN_FLIGHT.inc()
         try:
             async with asyncio.timeout_at(facts.deadline + WRITE_GRACE_S) as waiting:
                 await self._app(inner, receive, answer)
@@ -77,6 +78,7 @@ class Edge:
                 raise  # the answer has begun: only breaking it off is left
             await problem(inner, receive, answer)
         finally:
+            IN_FLIGHT.dec()
             self._record(inner, facts, status or 500)
 
     def _inner(self, scope: Scope, facts: Facts) -> Scope:

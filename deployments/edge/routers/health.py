@@ -9,8 +9,8 @@ from fastapi import APIRouter, Request
 from starlette.responses import Response
 
 from deployments.edge.answers import answer
-from deployments.edge.metrics import CONTENT_TYPE, exposition
 from deployments.edge.routes import StrictRoute
+from deployments.telemetry.exposition import CONTENT_TYPE, exposition
 from storage.index.blind import BlindIndex
 
 router = APIRouter(route_class=StrictRoute, tags=["health"])

@@ -11,9 +11,9 @@ from starlette.responses import Response
 
 from deployments.edge import problems
 from deployments.edge.facts import facts_of
-from deployments.edge.metrics import exposition
 from deployments.edge.middleware import Edge
 from deployments.edge.routes import StrictRoute
+from deployments.telemetry.exposition import exposition
 from memory.errors import Conflict, NotFound, OverBudget, Overloaded, Unauthenticated, Unavailable
 
 FAILURES = {
