@@ -32,7 +32,10 @@ class ContextAssembler:
         from deployments.edge.apps import context_app
         from deployments.inference_client import EmbedderHandle
         from deployments.replica import open_services
+        from deployments.telemetry.replica import Telemetry
 
+        telemetry = Telemetry(self._args.telemetry, "ContextAssembler")
+        self._resources.push_async_callback(telemetry.aclose)
         services = await self._resources.enter_async_context(
             open_services(
                 self._args.stores,

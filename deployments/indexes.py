@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from deployments.placements import Placements
 from deployments.references import dereferenced
 from deployments.settings import StoreSettings
+from deployments.telemetry.stores import watched
 from deployments.tenancy import secret_reference
 from deployments.versions import IndexStore
 from memory.errors import ConfigError, Unavailable
@@ -56,7 +57,7 @@ async def open_index(
     except BaseException:
         await backend.aclose()
         raise
-    return OpenIndex(model_key, BlindIndex(backend, keys), backend, placements)
+    return OpenIndex(model_key, BlindIndex(watched(backend, "index"), keys), backend, placements)
 
 
 async def _backend(settings: StoreSettings, model_key: str, dimension: int, placements: Placements) -> VectorIndex:

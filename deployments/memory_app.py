@@ -12,7 +12,7 @@ from ray.serve import Application
 from ray.serve.handle import DeploymentHandle
 
 from deployments.building import prepare_once
-from deployments.settings import CuratorSettings, MemoryArgs, StoreSettings
+from deployments.settings import CuratorSettings, MemoryArgs, StoreSettings, TelemetrySettings
 
 
 @serve.deployment(
@@ -34,7 +34,10 @@ class MemoryApi:
         from deployments.edge.apps import memory_app
         from deployments.inference_client import EmbedderHandle
         from deployments.replica import open_services
+        from deployments.telemetry.replica import Telemetry
 
+        telemetry = Telemetry(self._args.telemetry, "MemoryApi")
+        self._resources.push_async_callback(telemetry.aclose)
         services = await self._resources.enter_async_context(
             open_services(self._args.stores, EmbedderHandle(self._args.inference_app))
         )
@@ -64,12 +67,16 @@ class MemoryApi:
 class CuratorDeployment:
     """Runs the Curator, the Sweeper and the Eraser in the background of its replica."""
 
-    async def __init__(self, stores: StoreSettings, settings: CuratorSettings, inference_app: str) -> None:
+    async def __init__(
+        self, stores: StoreSettings, settings: CuratorSettings, inference_app: str, telemetry: TelemetrySettings
+    ) -> None:
         from deployments.curation.workers import Workers
         from deployments.inference_client import EmbedderHandle
         from deployments.replica import open_services
+        from deployments.telemetry.replica import Telemetry
 
         self._resources = AsyncExitStack()
+        self._resources.push_async_callback(Telemetry(telemetry, "Curator").aclose)
         services = await self._resources.enter_async_context(open_services(stores, EmbedderHandle(inference_app)))
         self._workers = Workers(f"{os.getpid()}-{uuid.uuid4().hex[:8]}", services, settings)
         self._task = asyncio.create_task(self._workers.run())
@@ -89,4 +96,4 @@ class CuratorDeployment:
 
 def app(args: MemoryArgs) -> Application:
     prepare_once(args.stores)
-    return MemoryApi.bind(args, CuratorDeployment.bind(args.stores, args.curator, args.inference_app))
+    return MemoryApi.bind(args, CuratorDeployment.bind(args.stores, args.curator, args.inference_app, args.telemetry))

@@ -13,6 +13,7 @@ from deployments.polling import poll
 from deployments.services import Services, utc_now
 from deployments.settings import StoreSettings
 from deployments.stores import open_sessions, open_stores
+from deployments.telemetry.stores import watched
 from deployments.versions import begin, catch_up
 from memory.encoding import ModelCard
 from storage.sessions.idempotency import RedisIdempotency
@@ -46,8 +47,8 @@ async def open_services(
         stack.push_async_callback(indexes.aclose)
         policies = PolicyCache(stores.tenants)
         services = Services(
-            sessions=RedisSessions(redis),
-            idempotency=RedisIdempotency(redis),
+            sessions=watched(RedisSessions(redis), "sessions"),
+            idempotency=watched(RedisIdempotency(redis), "idempotency"),
             records=stores.records,
             tenants=stores.tenants,
             index=indexes.active,
@@ -56,7 +57,7 @@ async def open_services(
             authenticator=Authenticator(
                 stores.tenants, policies, stores.secrets.token_keys, stores.secrets.pepper, utc_now
             ),
-            rates=RequestRates(redis),
+            rates=watched(RequestRates(redis), "rates"),
             receipts=stores.secrets.receipts,
             deadlines=settings.deadlines,
             background=Background(),

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from deployments.references import Secrets, check_home, read_secrets, records_url, sessions_url
 from deployments.settings import StoreSettings
+from deployments.telemetry.stores import watched
 from storage.index.blind import KeyRing
 from storage.records import Database, SqlRecords, SqlTenants, check_schema, create_engine
 from storage.records.versions import SqlVersions
@@ -33,9 +34,11 @@ async def open_stores(settings: StoreSettings) -> AsyncIterator[Stores]:
     database = create_engine(records_url(settings), settings.deadlines.records_s)
     try:
         await check_schema(database)
-        records = SqlRecords(database)
+        records = watched(SqlRecords(database), "records")
         keys = KeyRing(records, secrets.master)
-        yield Stores(settings, secrets, database, records, SqlTenants(database), SqlVersions(database), keys)
+        yield Stores(
+            settings, secrets, database, records, watched(SqlTenants(database), "tenants"), SqlVersions(database), keys
+        )
     finally:
         await database.dispose()
 

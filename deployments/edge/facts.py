@@ -4,6 +4,7 @@ import re
 import time
 import uuid
 from collections.abc import MutableMapping
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -28,6 +29,10 @@ class Facts:
     tenant_id: str = "-"
     body: bytes = b""
     """The body as it came, for the digest of an idempotent request."""
+
+
+CURRENT: ContextVar[Facts | None] = ContextVar("strata_facts", default=None)
+"""Of the request that runs now: what a log line says of it."""
 
 
 def accepted_request_id(given: str | None) -> str:

@@ -5,13 +5,15 @@ import time
 import traceback
 
 import structlog
+from opentelemetry.trace import Span
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from deployments.edge.facts import KEY, Facts, accepted_request_id
+from deployments.edge.facts import CURRENT, KEY, Facts, accepted_request_id
 from deployments.edge.problems import internal_problem, problem_of
-from deployments.telemetry.metrics import IN_FLIGHT, observe
+from deployments.telemetry import tracing
+from deployments.telemetry.metrics import IN_FLIGHT, known_method, observe
 from memory.errors import DeadlineExceeded
 
 log = structlog.get_logger("strata.access")
@@ -47,9 +49,19 @@ class Edge:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        facts = Facts(accepted_request_id(Headers(scope=scope).get("x-request-id")))
+        headers = Headers(scope=scope)
+        facts = Facts(accepted_request_id(headers.get("x-request-id")))
         facts.deadline = asyncio.get_running_loop().time() + self._timeout_s
-        inner = self._inner(scope, facts)
+        inner, before = self._inner(scope, facts), CURRENT.set(facts)
+        IN_FLIGHT.inc()
+        try:
+            with tracing.request(headers.get("traceparent"), facts.request_id, known_method(scope["method"])) as span:
+                await self._answer(inner, receive, send, facts, span)
+        finally:
+            IN_FLIGHT.dec()
+            CURRENT.reset(before)
+
+    async def _answer(self, inner: Scope, receive: Receive, send: Send, facts: Facts, span: Span | None) -> None:
         status = 0
 
         async def answer(message: Message) -> None:
@@ -59,7 +71,6 @@ class Edge:
                 self._add_headers(MutableHeaders(scope=message), facts, inner["path"])
             await send(message)
 
-        IN_FLIGHT.inc()
         try:
             async with asyncio.timeout_at(facts.deadline + WRITE_GRACE_S) as waiting:
                 await self._app(inner, receive, answer)
@@ -78,8 +89,7 @@ class Edge:
                 raise  # the answer has begun: only breaking it off is left
             await problem(inner, receive, answer)
         finally:
-            IN_FLIGHT.dec()
-            self._record(inner, facts, status or 500)
+            self._record(inner, facts, status or 500, span)
 
     def _inner(self, scope: Scope, facts: Facts) -> Scope:
         outer = scope.get("root_path", "").removesuffix(self._prefix)
@@ -98,13 +108,15 @@ class Edge:
             if not (path.startswith(DOCS) and name == "Content-Security-Policy"):
                 headers.setdefault(name, value)
 
-    def _record(self, scope: Scope, facts: Facts, status: int) -> None:
+    def _record(self, scope: Scope, facts: Facts, status: int, span: Span | None) -> None:
         seconds = time.perf_counter() - facts.started
-        route = getattr(scope.get("route"), "path", "unmatched")
-        observe(route, scope["method"], status, facts.tenant_id, seconds)
+        route, method = getattr(scope.get("route"), "path", "unmatched"), known_method(scope["method"])
+        observe(route, method, status, facts.tenant_id, seconds)
+        if span is not None:
+            tracing.answered(span, method, route, status, facts.tenant_id)
         log.info(
             "request",
-            method=scope["method"],
+            method=method,
             route=route,
             status=status,
             ms=round(seconds * 1000, 2),

@@ -152,9 +152,12 @@ def _bounded(tenant: str) -> str:
     return tenant
 
 
+def known_method(method: str) -> str:
+    return method if method in METHODS else "other"
+
+
 def observe(route: str, method: str, status: int, tenant: str, seconds: float) -> None:
-    """One HTTP request, answered."""
-    method = method if method in METHODS else "other"
+    """One HTTP request, answered. `method` by `known_method`."""
     REQUESTS.labels(route, method, f"{status // 100}xx", _bounded(tenant)).inc()
     SECONDS.labels(route, method).observe(seconds)
 
