@@ -1,0 +1,1 @@
+"""Load on a running Strata, open loop: what it answers, how fast, at what cost: `python -m benchmarks.load`."""

@@ -1,0 +1,138 @@
+"""The tenants, users and sessions that the load is of, made before it begins."""
+
+import asyncio
+import re
+import secrets
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import orjson
+import yaml
+
+from benchmarks.load.phrases import known
+from benchmarks.load.schedule import Population
+from benchmarks.service import Service
+
+MANY = 1_000_000
+TURNS_PER_SESSION = 40
+"""After so many turns a user begins another session, as users do; a session that only grew would make its last calls dearer."""
+_BACKLOG = re.compile(rb"^strata_index_backlog(?:\{[^}]*\})? ([0-9.e+]+)$", re.MULTILINE)
+
+
+class Refused(Exception):
+    """Preparing the users failed: what was asked, and the answer."""
+
+
+@dataclass
+class Slot:
+    """One of a user's sessions. `lock`: whoever finds it full opens the next one, alone."""
+
+    key: str
+    user: str
+    token: str = ""
+    session: str = ""
+    turns: int = 0
+    lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+
+def tenant_files(folder: Path, count: int, run: str) -> list[str]:
+    """One file and one key a tenant in `folder`; the keys, in the tenants' order. Their quotas are out of the way: it is not they that
+    are measured."""
+    keys = []
+    for number in range(count):
+        name = f"load-{run}-{number:04d}"
+        key = f"sk_{secrets.token_hex(6)}_{secrets.token_urlsafe(32)}"
+        secret = folder / f"{name}.key"
+        secret.touch(mode=0o600)
+        secret.write_text(key)
+        tenant = {
+            "id": name,
+            "keys": [{"name": "load", "secret": f"file:{secret}", "grants": ["memory", "import"]}],
+            "policy": {"quotas": {"requests_per_minute": MANY, "sessions_per_user": 10_000}},
+        }
+        (folder / f"{name}.yaml").write_text(yaml.safe_dump(tenant), "utf-8")
+        keys.append(key)
+    return keys
+
+
+def declare(service: Service, folder: Path, count: int) -> list[str]:
+    """`count` tenants of the service's own; their keys."""
+    folder.mkdir(parents=True)
+    keys = tenant_files(folder, count, secrets.token_hex(3))
+    process = service.strata("tenants", "apply", "--config", str(service.config), "--dir", str(folder))
+    said, _ = process.communicate(timeout=120)
+    if process.returncode:
+        raise Refused(f"strata tenants apply: {said[-2000:]}")
+    return keys
+
+
+async def ask(http: aiohttp.ClientSession, method: str, path: str, credential: str, body: Any = None) -> Any:
+    """The answer's JSON; Refused for anything but success."""
+    headers = {"Authorization": f"Bearer {credential}", "Content-Type": "application/json"}
+    data = None if body is None else orjson.dumps(body)
+    async with http.request(method, path, data=data, headers=headers) as answer:
+        raw = await answer.read()
+        if answer.status >= 300:
+            raise Refused(f"{method} {path}: {answer.status} {raw[:300].decode(errors='replace')}")
+        return orjson.loads(raw) if raw else None
+
+
+async def open_session(http: aiohttp.ClientSession, slot: Slot) -> None:
+    opened = await ask(http, "POST", "/v1/sessions", slot.key, {"user_id": slot.user})
+    slot.token, slot.session, slot.turns = opened["token"], opened["session_id"], 0
+
+
+async def populate(
+    http: aiohttp.ClientSession, keys: Sequence[str], population: Population, entries: int
+) -> dict[tuple[int, int, int], Slot]:
+    """Every user has `entries` memories, indexed, and open sessions. By (tenant, user, session)."""
+    run = secrets.token_hex(3)
+    slots = {
+        (tenant, user, session): Slot(keys[tenant], f"u{user}-{run}")
+        for tenant in range(population.tenants)
+        for user in range(population.users)
+        for session in range(population.sessions)
+    }
+
+    async def settle(tenant: int, user: int) -> None:
+        slot = slots[tenant, user, 0]
+        texts = known(tenant * population.users + user, entries)
+        for start in range(0, entries, 500):
+            part = [{"content": text} for text in texts[start : start + 500]]
+            body = {"user_id": slot.user, "mode": "verbatim", "memories": part}
+            await ask(http, "POST", "/v1/memories", slot.key, body)
+        for session in range(population.sessions):
+            await open_session(http, slots[tenant, user, session])
+
+    users = [(tenant, user) for tenant in range(population.tenants) for user in range(population.users)]
+    await _few_at_once(4, [partial(settle, *one) for one in users])
+    await indexed(http)
+    return slots
+
+
+async def _few_at_once(limit: int, work: Sequence[Callable[[], Awaitable[None]]]) -> None:
+    waiting = iter(work)
+
+    async def worker() -> None:
+        for each in waiting:
+            await each()
+
+    await asyncio.gather(*(worker() for _ in range(limit)))
+
+
+async def indexed(http: aiohttp.ClientSession, within_s: float = 300.0) -> None:
+    """Until nothing waits for the index, so that what was imported is not indexed at the cost of what is measured. Says nothing where
+    the service does not tell its backlog to us."""
+    until, calm = time.monotonic() + within_s, 0
+    while time.monotonic() < until and calm < 3:
+        await asyncio.sleep(1.1)  # longer than the Curator's poll: an old zero is not taken for a new one
+        async with http.get("/metrics") as answer:
+            found = _BACKLOG.search(await answer.read()) if answer.status == 200 else None
+        if found is None:
+            return
+        calm = calm + 1 if float(found[1]) == 0 else 0
