@@ -6,15 +6,20 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
 import httpx
 import yaml
 
+from deployments.ray_environment import Transport
+from deployments.settings import Topology
 from models.settings import strata_home
 
 ROOT = Path(__file__).resolve().parents[1]
 BIN = Path(sys.executable).parent
+FILES: dict[Topology, str] = {"split": "local.yaml", "fused": "fused.yaml"}
 
 
 def free_port() -> int:
@@ -24,27 +29,61 @@ def free_port() -> int:
         return port
 
 
-class Service:
-    """Started when it is made; its home is temporary, the prepared model is shared. Use it as a context, or `close` it."""
+def haproxy_of_its_own(folder: Path) -> dict[str, str]:
+    """Ports and places that no other Strata on this machine has."""
+    places = {
+        "CONFIG_FILE_LOC": "haproxy.cfg",
+        "SOCKET_PATH": "admin.sock",
+        "SERVER_STATE_BASE": "",
+        "SERVER_STATE_FILE": "server-state",
+        "METRICS_SOCKET_PATH": "metrics.sock",
+    }
+    ports = {"STATS_PORT": free_port(), "METRICS_PORT": free_port()}
+    named = {name: str(folder / "haproxy" / place) for name, place in places.items()}
+    return {f"RAY_SERVE_HAPROXY_{name}": str(value) for name, value in {**named, **ports}.items()}
 
-    def __init__(self, port: int | None = None) -> None:
+
+class Service:
+    """Started when it is made; its home is temporary, the prepared model is shared. Use it as a context, or `close` it.
+
+    `edit` may change the Serve file (a dict as YAML gives it, configs/local.yaml or configs/fused.yaml) before it is written;
+    `environment` is added to that of `strata up`.
+    """
+
+    def __init__(
+        self,
+        port: int | None = None,
+        *,
+        topology: Topology = "split",
+        transport: Transport = "haproxy",
+        edit: Callable[[dict[str, Any]], None] | None = None,
+        environment: Mapping[str, str] | None = None,
+    ) -> None:
         self._folder = tempfile.TemporaryDirectory(prefix="st-")
         folder = Path(self._folder.name)
         port = port or free_port()
         self.home, self.url = folder / "h", f"http://127.0.0.1:{port}"
         self.home.mkdir()
         (self.home / "models").symlink_to(strata_home() / "models")
-        config = yaml.safe_load((ROOT / "configs" / "local.yaml").read_text("utf-8"))
+        config = yaml.safe_load((ROOT / "configs" / FILES[topology]).read_text("utf-8"))
         config["http_options"]["port"] = port
-        config["applications"][1]["args"]["stores"]["tenants_dir"] = str(
-            ROOT / "configs" / "tenants"
-        )  # one block, used twice
+        for application in config["applications"]:
+            if stores := application["args"].get("stores"):
+                stores["tenants_dir"] = str(ROOT / "configs" / "tenants")
+        if edit is not None:
+            edit(config)
         self.config = folder / "configs" / "own.yaml"
         self.config.parent.mkdir()
         self.config.write_text(yaml.safe_dump(config), "utf-8")
-        self.environment = {**os.environ, "STRATA_HOME": str(self.home), "PYTHONPATH": str(ROOT)}
+        self.environment = {
+            **os.environ,
+            "STRATA_HOME": str(self.home),
+            "PYTHONPATH": str(ROOT),
+            **haproxy_of_its_own(folder),
+            **(environment or {}),
+        }
         self.environment.pop("PYTHONDONTWRITEBYTECODE", None)
-        self.process = self.strata("up", "--config", str(self.config))
+        self.process = self.strata("up", "--config", str(self.config), "--transport", transport)
 
     def strata(self, *arguments: str) -> "subprocess.Popen[str]":
         """The command line, on this service's home."""

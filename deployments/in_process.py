@@ -1,5 +1,6 @@
 """The embedding model in this process: the same queue and encoder as the Embedder's, without a handle between."""
 
+import asyncio
 from collections.abc import Sequence
 
 from memory.calibration import ModelStatistics
@@ -7,13 +8,25 @@ from memory.encoding import EncodedPassage, EncodedQuery, ModelCard, Passage
 from memory.ticket import Ticket
 from models.batching import EncoderQueue
 from models.encoder import Encoder
+from models.settings import EncoderSettings
+
+
+def loaded(settings: EncoderSettings) -> Encoder:
+    """Ready to encode: what the first question would pay for is paid."""
+    encoder = Encoder.load(settings)
+    encoder.warm_up()
+    return encoder
 
 
 class InProcessEmbedder:
-    """An EmbeddingModel for tests, benchmarks and tools; one machine, one process."""
+    """An EmbeddingModel for the fused topology, tests, benchmarks and tools; one machine, one process."""
 
-    def __init__(self, encoder: Encoder) -> None:
-        self._encoder, self._queue = encoder, EncoderQueue(encoder)
+    def __init__(self, encoder: Encoder, max_queue_items: int = 4096) -> None:
+        self._encoder, self._queue = encoder, EncoderQueue(encoder, max_queue_items)
+
+    @classmethod
+    async def load(cls, settings: EncoderSettings) -> "InProcessEmbedder":
+        return cls(await asyncio.to_thread(loaded, settings), settings.max_queue_items)
 
     async def card(self) -> ModelCard:
         return self._encoder.card
@@ -26,6 +39,10 @@ class InProcessEmbedder:
 
     async def passages(self, ticket: Ticket, passages: Sequence[Passage]) -> list[EncodedPassage]:
         return await self._queue.passages(ticket, list(passages))
+
+    def check(self) -> None:
+        """Unavailable where the device no longer answers."""
+        self._queue.check()
 
     async def close(self) -> None:
         await self._queue.close()

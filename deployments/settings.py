@@ -11,6 +11,9 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 from models.settings import EncoderSettings, RerankerSettings, SummarizerSettings, strata_home
 from storage.index.weaviate.settings import WeaviateSettings
 
+Topology = Literal["split", "fused"]
+"""Three applications that scale apart, or one process for a small machine."""
+
 
 class _Settings(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -119,12 +122,30 @@ class MemoryArgs(_Settings):
 
     @model_validator(mode="after")
     def _grace_outlasts_a_stalled_worker(self) -> "MemoryArgs":
-        deadlines = self.stores.deadlines
-        longest = max(deadlines.sessions_s, deadlines.records_s, deadlines.index_s, deadlines.embed_s)
-        least = max(self.curator.lease_s + longest, 2 * self.stores.policy_poll_s)
-        if self.curator.grace_s <= least:
-            raise ValueError(
-                f"curator.grace_s must be over {least:g}, which is curator.lease_s and the longest of stores.deadlines: a deletion "
-                "is verified when no stalled worker can write any more"
-            )
+        _check_grace(self.stores, self.curator)
         return self
+
+
+class FusedArgs(_Settings):
+    """Arguments of the one application that holds everything."""
+
+    embedder: EncoderSettings = EncoderSettings()
+    stores: StoreSettings = StoreSettings()
+    curator: CuratorSettings = CuratorSettings()
+    telemetry: TelemetrySettings = TelemetrySettings()
+
+    @model_validator(mode="after")
+    def _grace_outlasts_a_stalled_worker(self) -> "FusedArgs":
+        _check_grace(self.stores, self.curator)
+        return self
+
+
+def _check_grace(stores: StoreSettings, curator: CuratorSettings) -> None:
+    deadlines = stores.deadlines
+    longest = max(deadlines.sessions_s, deadlines.records_s, deadlines.index_s, deadlines.embed_s)
+    least = max(curator.lease_s + longest, 2 * stores.policy_poll_s)
+    if curator.grace_s <= least:
+        raise ValueError(
+            f"curator.grace_s must be over {least:g}, which is curator.lease_s and the longest of stores.deadlines: a deletion "
+            "is verified when no stalled worker can write any more"
+        )

@@ -1,6 +1,7 @@
 """The command line. Each command is a few lines here; what it does lives in its own module, imported when it is asked for."""
 
 import sys
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
@@ -19,6 +20,17 @@ receipts = typer.Typer(no_args_is_help=True, help="Proofs of erasures.")
 app.add_typer(receipts, name="receipts")
 console = Console()
 
+
+class TopologyName(StrEnum):
+    SPLIT = "split"
+    FUSED = "fused"
+
+
+class TransportName(StrEnum):
+    HAPROXY = "haproxy"
+    PYTHON = "python"
+
+
 ROOT = Path(__file__).resolve().parents[2]
 ConfigFile = Annotated[Path, typer.Option("--config", "-c", help="The Serve file to run.")]
 Url = Annotated[str, typer.Option("--url", help="Where Strata answers.", envvar="STRATA_URL")]
@@ -26,17 +38,28 @@ Key = Annotated[
     str | None, typer.Option("--key", help="A tenant key; the demo tenant's by default.", envvar="STRATA_KEY")
 ]
 LOCAL = ROOT / "configs" / "local.yaml"
+TOPOLOGIES = {TopologyName.SPLIT: LOCAL, TopologyName.FUSED: ROOT / "configs" / "fused.yaml"}
 LOCAL_URL = "http://127.0.0.1:8700"
 
 
 @app.command()
 def up(
-    config: ConfigFile = LOCAL, timeout: Annotated[float, typer.Option(help="Seconds to wait until ready.")] = 180.0
+    config: Annotated[Path | None, typer.Option("--config", "-c", help="The Serve file to run.")] = None,
+    topology: Annotated[
+        TopologyName | None, typer.Option(help="split: three applications; fused: one process, for a small machine.")
+    ] = None,
+    transport: Annotated[
+        TransportName | None, typer.Option(help="haproxy, or python: Serve's own proxy. The environment's by default.")
+    ] = None,
+    timeout: Annotated[float, typer.Option(help="Seconds to wait until ready.")] = 180.0,
 ) -> None:
     """Prepare what is missing, start everything, print how to try it. Ctrl-C stops all of it."""
     from deployments.cli.up import run
 
-    raise typer.Exit(run(config, timeout, console))
+    if config is not None and topology is not None:
+        raise ConfigError("--topology", "names one of the files in configs/; leave it out beside --config")
+    file = config or TOPOLOGIES[topology or TopologyName.SPLIT]
+    raise typer.Exit(run(file, timeout, console, transport.value if transport else None))
 
 
 @app.command()

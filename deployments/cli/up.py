@@ -16,6 +16,7 @@ from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeEl
 
 from deployments.bootstrap import prepare_stores
 from deployments.building import PREPARED
+from deployments.ray_environment import LOCAL_ENVIRONMENT, RAY_ENVIRONMENT, TRANSPORTS, Transport
 from deployments.serve_file import ServeFile, read_serve_file
 from memory.errors import ConfigError
 from models.prepare import prepare
@@ -27,21 +28,10 @@ STOP_S = 7.0
 LOOK_S = 2.0
 """How often to look whether the bundled session server is there."""
 
-RAY_ENVIRONMENT = {
-    "RAY_ADDRESS": "local",  # a stale address would hang the start for two minutes
-    "RAY_worker_niceness": "0",  # Ray nices workers to 15 by default
-    "RAY_SERVE_ENABLE_HA_PROXY": "1",  # about 1 ms of CPU a request instead of 8
-    "RAY_SERVE_THROUGHPUT_OPTIMIZED": "1",
-    "RAY_SERVE_DIRECT_INGRESS_MIN_DRAINING_PERIOD_S": "1",  # 30 s otherwise, at every stop
-    "RAY_USAGE_STATS_ENABLED": "0",
-    "OMP_NUM_THREADS": "1",
-    "OPENBLAS_NUM_THREADS": "1",
-    "TOKENIZERS_PARALLELISM": "false",
-}
 
-
-def run(config: Path, timeout_s: float, console: Console) -> int:
-    """Exit status. Returns when the service was asked to stop, or ended by itself (1)."""
+def run(config: Path, timeout_s: float, console: Console, transport: Transport | None = None) -> int:
+    """Exit status. Returns when the service was asked to stop, or ended by itself (1). With no `transport` the environment decides,
+    and HAProxy where it says nothing."""
     file = read_serve_file(config)
     url = f"http://{file.host}:{file.port}"
     check_port(file.host, file.port, config)
@@ -61,7 +51,7 @@ def run(config: Path, timeout_s: float, console: Console) -> int:
             stderr=subprocess.STDOUT,
             start_new_session=True,  # Ctrl-C reaches us alone, and we stop it in order
             preexec_fn=_heed_interrupts,
-            env={"PROMETHEUS_MULTIPROC_DIR": str(metrics), PREPARED: "1", **RAY_ENVIRONMENT, **os.environ},
+            env=_environment(metrics, transport),
             cwd=config.resolve().parents[1],
         )
     pid_file = home / "run" / "strata.pid"
@@ -87,6 +77,13 @@ def run(config: Path, timeout_s: float, console: Console) -> int:
                 valkey_server.stop(home)
         pid_file.unlink(missing_ok=True)
         console.print("Stopped.")
+
+
+def _environment(metrics: Path, transport: Transport | None) -> dict[str, str]:
+    """Ours, which the caller's may override, but not what was asked for on the command line."""
+    own = {"PROMETHEUS_MULTIPROC_DIR": str(metrics), PREPARED: "1"}
+    chosen = TRANSPORTS[transport] if transport else {}
+    return {**own, **RAY_ENVIRONMENT, **LOCAL_ENVIRONMENT, **os.environ, **chosen}
 
 
 def _heed_interrupts() -> None:

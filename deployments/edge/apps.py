@@ -8,8 +8,8 @@ from deployments.edge import problems
 from deployments.edge.middleware import Edge
 from deployments.edge.openapi import described
 from deployments.edge.routers import context, erasing, health, memories, sessions, state, turns
+from deployments.version import VERSION
 
-VERSION = "0.1.0"
 DESCRIPTION = "The memory of other people's assistants: what the model needs to know now, within a token budget."
 DEFAULT_TIMEOUT_S = 15.0
 
@@ -21,6 +21,13 @@ def memory_app(timeout_s: float = DEFAULT_TIMEOUT_S, *, names_request: bool = Tr
     # One document for the whole interface, served where `/` is.
     everything = [*app.routes, *context.router.routes]
     app.openapi = lambda: described(app, everything)  # type: ignore[method-assign]
+    return app
+
+
+def whole_app(timeout_s: float = DEFAULT_TIMEOUT_S, *, names_request: bool = True) -> FastAPI:
+    """Every call in one application: the fused topology."""
+    app = memory_app(timeout_s, names_request=names_request)
+    app.router.routes.extend(context.router.routes)
     return app
 
 
