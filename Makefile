@@ -20,6 +20,9 @@ test: $(VENV)/.dev
 	@$(BIN)/python -m tests.servers
 	@$(BIN)/python -m pytest --cov --cov-report=term:skip-covered
 
+bench: $(VENV)/.dev
+	@$(BIN)/python -m benchmarks
+
 lint: $(VENV)/.dev
 	@$(BIN)/ruff format . && $(BIN)/ruff check --fix . && $(BIN)/mypy && $(BIN)/lint-imports --no-cache
 

@@ -19,6 +19,7 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 from rich.console import Console
 from rich.table import Table
 
+from benchmarks.report import Row, tell
 from benchmarks.stores import records, sessions, vectors
 from benchmarks.stores.measuring import Figure
 from storage.index.local import LocalIndex
@@ -47,6 +48,11 @@ def table(figures: list[Figure]) -> Table:
         ratio = "" if figure.ratio is None else f"{figure.ratio:.2f}"
         shown.add_row(figure.backend, figure.call, f"{figure.p50_ms:.2f}", floor, ratio, figure.floor)
     return shown
+
+
+def row(figure: Figure) -> Row:
+    """A median beside its floor; no goal is set on it."""
+    return Row(f"{figure.backend}: {figure.call}", figure.p50_ms, "ms", figure.floor, figure.floor_ms, better="lower")
 
 
 async def measure(options: argparse.Namespace, home: Path) -> list[Figure]:
@@ -79,6 +85,7 @@ def main() -> None:
     parser.add_argument("--times", type=int, default=300, help="calls that each median is of")
     parser.add_argument("--sizes", type=int, nargs="+", default=[1_000, 10_000], help="entries of the user searched in")
     parser.add_argument("--tenants", type=int, default=1_000)
+    parser.add_argument("--json", type=Path, help="the rows of `make bench`")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="sb-") as folder:
         home = Path(folder)
@@ -86,7 +93,10 @@ def main() -> None:
             figures = asyncio.run(measure(options, home))
         finally:
             valkey_server.stop(home)
-    Console(width=130).print(table(figures))
+    if options.json:
+        tell([row(figure) for figure in figures], "Stores", options.json)
+    else:
+        Console(width=130).print(table(figures))
 
 
 if __name__ == "__main__":
