@@ -2,7 +2,8 @@
 the key and the nearest valid one."""
 
 import difflib
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -37,12 +38,28 @@ def read_yaml(path: Path) -> Any:
         raise ConfigError(str(path), "no such file") from None
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(str(path), f"cannot be read as UTF-8 text ({type(error).__name__})") from None
-    try:
+    return load_yaml(text, str(path))
+
+
+def load_yaml(text: str, where: str) -> Any:
+    """One document; ConfigError naming `where` and the line."""
+    with _named(where):
         return yaml.load(text, _Loader)  # noqa: S506 - a SafeLoader
+
+
+def load_documents(text: str, where: str) -> list[Any]:
+    """Every document that is not empty, of a file that kubectl would take: it lets a key pass that is said twice."""
+    with _named(where):
+        return [document for document in yaml.load_all(text, _Loader) if document is not None]
+
+
+@contextmanager
+def _named(where: str) -> Iterator[None]:
+    try:
+        yield
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark
-        where = f"{path}:{mark.line + 1}" if mark else str(path)
-        raise ConfigError(where, error.problem or "is not valid YAML") from None
+        raise ConfigError(f"{where}:{mark.line + 1}" if mark else where, error.problem or "is not valid YAML") from None
 
 
 def parse(model: type[M], data: Any, where: str, root: tuple[str, ...] = ()) -> M:
