@@ -6,6 +6,7 @@ from typing import Any
 
 import structlog
 
+from deployments.telemetry.metrics import BACKGROUND_DROPPED
 from memory.errors import StrataError
 
 log = structlog.get_logger(__name__)
@@ -23,6 +24,7 @@ class Background:
         if len(self._tasks) >= self._limit:
             work.close()
             self.dropped += 1
+            BACKGROUND_DROPPED.inc()
             return
         task = asyncio.create_task(self._guarded(work))
         self._tasks.add(task)

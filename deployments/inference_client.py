@@ -1,6 +1,7 @@
 """The models as the other applications see them: typed calls with a deadline, over a Serve handle or in this process."""
 
 import asyncio
+import time
 from collections.abc import Sequence
 from typing import Any, Protocol
 
@@ -8,6 +9,8 @@ from ray import serve
 from ray.exceptions import RayActorError, RayTaskError
 from ray.serve.exceptions import BackPressureError, DeploymentUnavailableError
 
+from deployments.telemetry.metrics import HANDLE_RETRIES, HANDLE_SECONDS
+from deployments.telemetry.tracing import handing
 from memory.calibration import ModelStatistics
 from memory.encoding import EncodedPassage, EncodedQuery, ModelCard, Passage
 from memory.errors import DeadlineExceeded, Overloaded, StrataError, Unavailable
@@ -38,20 +41,26 @@ class _Handle:
 
     def __init__(self, deployment: str, app: str, what: str) -> None:
         self._deployment, self._app, self._what = deployment, app, what
+        self._observe = HANDLE_SECONDS.labels(deployment).observe
+        self._retried = HANDLE_RETRIES.labels(deployment).inc
         self._handle: Any = None
 
     async def call(self, method: str, timeout_s: float, *args: object) -> Any:
         """One call; once more, within the same deadline, where the replica died under it."""
+        started = time.perf_counter()
         try:
             async with asyncio.timeout(timeout_s):
                 try:
                     return await self._once(method, *args)
                 except RayActorError:
+                    self._retried()
                     return await self._once(method, *args)
         except TimeoutError:
             raise DeadlineExceeded(self._what) from None
         except RayActorError:
             raise Unavailable(self._what) from None
+        finally:
+            self._observe(time.perf_counter() - started)
 
     async def _once(self, method: str, *args: object) -> Any:
         try:
@@ -103,11 +112,13 @@ class EmbedderHandle:
         return (await self._known())[1]
 
     async def queries(self, ticket: Ticket, texts: Sequence[str]) -> list[EncodedQuery]:
-        answer: list[EncodedQuery] = await self._remote.call("queries", ticket.timeout_s, ticket, list(texts))
+        with handing(ticket, "embedder.queries", len(texts)) as sent:
+            answer: list[EncodedQuery] = await self._remote.call("queries", sent.timeout_s, sent, list(texts))
         return answer
 
     async def passages(self, ticket: Ticket, passages: Sequence[Passage]) -> list[EncodedPassage]:
-        answer: list[EncodedPassage] = await self._remote.call("passages", ticket.timeout_s, ticket, list(passages))
+        with handing(ticket, "embedder.passages", len(passages)) as sent:
+            answer: list[EncodedPassage] = await self._remote.call("passages", sent.timeout_s, sent, list(passages))
         return answer
 
 
@@ -116,5 +127,6 @@ class RerankerHandle:
         self._remote = _Handle("Reranker", app, "reranker")
 
     async def scores(self, ticket: Ticket, query: str, texts: Sequence[str]) -> list[float]:
-        answer: list[float] = await self._remote.call("scores", ticket.timeout_s, ticket, query, list(texts))
+        with handing(ticket, "reranker.scores", len(texts)) as sent:
+            answer: list[float] = await self._remote.call("scores", sent.timeout_s, sent, query, list(texts))
         return answer

@@ -3,11 +3,14 @@
 import contextlib
 from collections.abc import Callable
 
+from deployments.telemetry.metrics import CacheCount
 from memory.errors import NotFound
 from memory.ids import TenantId
 from memory.policy import Policy
 from memory.scope import system_scope
 from storage.protocols import TenantRecord, TenantStore
+
+_count = CacheCount("policy")
 
 
 class PolicyCache:
@@ -26,6 +29,7 @@ class PolicyCache:
     async def tenant(self, tenant_id: TenantId) -> tuple[TenantRecord, Policy]:
         """NotFound("tenant") where there is none."""
         known = self._known.get(tenant_id)
+        _count(known is not None)
         if known is None:
             record = await self._tenants.tenant(system_scope(), tenant_id)
             known = self._known[tenant_id] = (record, Policy.model_validate(record.policy))

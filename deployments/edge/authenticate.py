@@ -27,6 +27,7 @@ from deployments.edge.credentials import (
     verify_token,
 )
 from deployments.edge.facts import facts_of
+from deployments.telemetry.metrics import CacheCount
 from memory.errors import DeadlineExceeded, Forbidden, NotFound, StrataError, Unauthenticated, Unavailable
 from memory.ids import TenantId
 from memory.policy import Policy
@@ -41,6 +42,8 @@ KEY_CACHE_SECONDS = 5.0
 KEY_STALE_SECONDS = 600.0
 KEY_CACHE_SIZE = 2048
 NOBODYS_DIGEST = bytes(32)
+
+_looked_up = CacheCount("key")
 
 
 class Policies(Protocol):
@@ -157,7 +160,9 @@ class Authenticator:
         now = self._clock()
         known = self._known.get(key_id)
         if known is not None and now - known.read_at < self._fresh:
+            _looked_up(True)
             return known.record
+        _looked_up(False)
         try:
             record = await self._tenants.key(system_scope(), key_id)
         except NotFound:

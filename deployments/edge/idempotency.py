@@ -20,6 +20,7 @@ from starlette.responses import Response
 
 from deployments.edge.caller import Caller
 from deployments.edge.facts import facts_of
+from deployments.telemetry.metrics import CacheCount
 from memory.errors import DeadlineExceeded, InvalidInput, StrataError
 from memory.ids import derived_id, time_ordered_id
 
@@ -32,6 +33,7 @@ REPLAYED = "Idempotency-Replayed"
 LEASE_MARGIN_S = 10.0
 _KEY = re.compile(r"[\x21-\x7e]{1,200}", re.ASCII)
 
+_count = CacheCount("idempotency")
 _running: set[asyncio.Task[Any]] = set()
 
 
@@ -99,6 +101,7 @@ async def perform(request: Request, services: Any, caller: Caller, work: Work, s
     scope, digest = caller.scope, digest_of(request)
     lease_s = max(0.0, facts.deadline - asyncio.get_running_loop().time()) + LEASE_MARGIN_S
     claim = await services.idempotency.claim(scope, key, digest, lease_s)
+    _count(claim.state == "done")
     if claim.state == "done":
         return Outcome(claim.status, claim.body, replayed=True)
     ids = Ids(now, services.entropy, (scope.tenant_id, scope.user_id or "", key, digest))

@@ -182,10 +182,11 @@ def observe_backlog(backlog: Backlog, now: datetime) -> None:
     BACKLOG_AGE.set(0.0 if backlog.oldest is None else max(0.0, (now - backlog.oldest).total_seconds()))
 
 
-def count_verdicts(verdicts: Iterable[Verdict]) -> None:
+def count_learning(verdicts: Iterable[Verdict], degraded: Iterable[str] = ()) -> None:
     """Reasons are names of ours (memory/verdict.py, memory/merge.py), never what was said."""
     for verdict in verdicts:
         VERDICTS.labels(Decision(verdict.decision).value, str(verdict.reason)).inc()
+    count_degraded(degraded)
 
 
 def count_degraded(parts: Iterable[str]) -> None:

@@ -9,6 +9,7 @@ from deployments.edge.bodies.context import ContextBody, ContextBodyAnswer
 from deployments.edge.routers.parameters import Member, Svc
 from deployments.edge.routes import StrictRoute
 from deployments.flows import context as flows
+from deployments.telemetry.metrics import observe_context
 from memory.errors import InvalidInput
 
 router = APIRouter(route_class=StrictRoute, tags=["context"])
@@ -26,7 +27,9 @@ async def assemble(caller: Member, svc: Svc, body: ContextBody) -> Response:
     if session_id is None:
         raise InvalidInput("session_id", "is required with a tenant key: which session is meant?")
     caller = await session_caller(svc, caller, session_id)
-    return answer(await flows.assemble(svc, caller, request))
+    assembled = await flows.assemble(svc, caller, request)
+    observe_context(assembled.tokens, assembled.memories, assembled.cut, assembled.degraded)
+    return answer(assembled)
 
 
 # Behind a mount the address may come with a slash; a redirect would lose the body of a careless client.

@@ -35,6 +35,7 @@ from deployments.edge.idempotency import Ids, perform
 from deployments.edge.routers.parameters import Member, MemoryInPath, Svc
 from deployments.edge.routes import StrictRoute
 from deployments.flows import memories as flows
+from deployments.telemetry.metrics import count_degraded, count_learning
 from memory.scope import Grant
 
 router = APIRouter(route_class=StrictRoute, tags=["memories"])
@@ -54,6 +55,7 @@ async def create(request: Request, caller: Member, svc: Svc, body: Annotated[Cre
 
     async def work(ids: Ids) -> Any:
         verdicts = await flows.create(svc, caller, entries_of(body, ids), mode)
+        count_learning(verdicts)
         return {"items": [written_json(verdict) for verdict in verdicts]}
 
     return (await perform(request, svc, caller, work)).response()
@@ -84,6 +86,7 @@ async def search(caller: Member, svc: Svc, body: SearchBody) -> Response:
     """Recall without assembly: best first, nothing under the threshold; with `explain`, how each score came about."""
     caller = caller.for_user(body.user_id)
     found = await flows.search(svc, caller, body.request())
+    count_degraded(found.degraded)
     zone = zone_for(caller)
     return answer(
         {

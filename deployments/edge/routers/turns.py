@@ -21,6 +21,7 @@ from deployments.edge.requests import TurnChange
 from deployments.edge.routers.parameters import InSession, Svc, TurnInPath
 from deployments.edge.routes import StrictRoute
 from deployments.flows import turns as flows
+from deployments.telemetry.metrics import count_learning
 from memory.errors import InvalidInput
 from memory.ids import TurnId
 
@@ -38,6 +39,7 @@ async def append_turns(request: Request, caller: InSession, svc: Svc, body: Appe
 
     async def work(ids: Ids) -> Any:
         appended = await flows.append_turns(svc, caller, body.new_turns(ids), body.memory)
+        count_learning(appended.verdicts, appended.degraded)
         return {
             "turns": [stored_turn_json(turn) for turn in appended.turns],
             "verdicts": [verdict_json(verdict) for verdict in appended.verdicts],
@@ -88,6 +90,7 @@ async def _remove(request: Request, caller: Caller, svc: Any, turn_id: TurnId | 
 
 
 def _changed(caller: Caller, change: TurnChange) -> dict[str, Any]:
+    count_learning(change.verdicts, change.degraded)
     return {
         "turn": None if change.turn is None else turn_json(change.turn, zone_for(caller)),
         "removed": list(change.removed),
