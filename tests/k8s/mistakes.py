@@ -1,0 +1,148 @@
+"""What is put into a shipped manifest on purpose, and who has to notice. Only data and the one function that puts it in."""
+
+import copy
+from dataclasses import dataclass
+from typing import Any
+
+Manifest = dict[str, Any]
+
+HEAD = "spec.rayClusterConfig.headGroupSpec"
+GROUP = "spec.rayClusterConfig.workerGroupSpecs.0"
+RAY = "template.spec.containers.0"
+
+
+class _Gone:
+    """Takes what is there away instead of putting something in its place."""
+
+
+GONE = _Gone()
+
+
+@dataclass(frozen=True)
+class Mistake:
+    """`value` at `path` (dots part the steps, a number is a place in a list); `says` is in what whoever notices answers."""
+
+    path: str
+    value: Any
+    says: str
+
+    @property
+    def id(self) -> str:
+        end = self.path.rsplit(".", 2)[-2:]
+        return ".".join(end) if self.value is not GONE else f"no-{end[-1]}"
+
+    def into(self, manifest: Manifest) -> Manifest:
+        """A copy of the manifest with the mistake in it. Makes what is missing on the way."""
+        wrong = copy.deepcopy(manifest)
+        at: Any = wrong
+        *way, last = self.path.split(".")
+        for step in way:
+            at = at[int(step)] if isinstance(at, list) else at.setdefault(step, {})
+        if isinstance(self.value, _Gone):
+            del at[last]
+        elif isinstance(at, list):
+            at[int(last)] = self.value
+        else:
+            at[last] = self.value
+        return wrong
+
+
+def _unknown(path: str) -> Mistake:
+    return Mistake(path, {}, path.rsplit(".", 1)[-1])
+
+
+def _mistyped(path: str, value: Any) -> Mistake:
+    steps = [step for step in path.split(".") if not step.isdigit()]
+    return Mistake(path, value, steps[-1])
+
+
+_POD = "spec.template.spec"
+
+REFUSED: dict[str, list[Mistake]] = {
+    # The API server, before anything is stored: a strict dry run is enough.
+    "Namespace": [_unknown("spec.finalizer"), _mistyped("metadata.labels", "restricted")],
+    "ServiceAccount": [_unknown("automountToken"), _mistyped("automountServiceAccountToken", "no")],
+    "ConfigMap": [_unknown("dataa"), _mistyped("data.port", 8000)],
+    "Secret": [_unknown("stringdata"), _mistyped("stringData.port", 8000)],
+    "Service": [_unknown("spec.port"), _mistyped("spec.ports.0.port", "http")],
+    "PersistentVolumeClaim": [_unknown("spec.resource"), _mistyped("spec.accessModes", "ReadWriteOnce")],
+    "Deployment": [_unknown(f"{_POD}.containers.0.resource"), _mistyped("spec.replicas", "two")],
+    "StatefulSet": [_unknown(f"{_POD}.containers.0.readynessProbe"), _mistyped("spec.serviceName", 3)],
+    "DaemonSet": [_unknown(f"{_POD}.containers.0.resource"), _mistyped("spec.minReadySeconds", "two")],
+    "Job": [_unknown("spec.backOffLimit"), _mistyped("spec.activeDeadlineSeconds", "long")],
+    "CronJob": [_unknown("spec.schedules"), _mistyped("spec.schedule", 5)],
+    "Role": [_unknown("rules.0.verb"), _mistyped("rules.0.verbs", "get")],
+    "RoleBinding": [_unknown("roleRef.namespace"), _mistyped("subjects", "default")],
+    "NetworkPolicy": [_unknown("spec.ingres"), _mistyped("spec.policyTypes", "Ingress")],
+    "PodDisruptionBudget": [_unknown("spec.minAvailables"), _mistyped("spec.selector.matchLabels", ["ray"])],
+    "PriorityClass": [_unknown("values"), _mistyped("value", "high")],
+    "ResourceQuota": [_unknown("spec.hards"), _mistyped("spec.hard", "little")],
+    "LimitRange": [_unknown("spec.limit"), _mistyped("spec.limits", "little")],
+    "HorizontalPodAutoscaler": [_unknown("spec.maxReplica"), _mistyped("spec.maxReplicas", "two")],
+    "PodMonitor": [_unknown("spec.podMetricsEndpoint"), _mistyped("spec.podMetricsEndpoints.0.interval", 15)],
+    "ServiceMonitor": [_unknown("spec.endpoint"), _mistyped("spec.endpoints.0.interval", 15)],
+    "PrometheusRule": [_unknown("spec.groups.0.rule"), _mistyped("spec.groups.0.rules.0.for", 5)],
+    "Gateway": [_unknown("spec.listener"), _mistyped("spec.listeners.0.port", "http")],
+    "HTTPRoute": [_unknown("spec.parentRef"), _mistyped("spec.rules.0.backendRefs.0.port", "http")],
+    "RayService": [
+        _unknown("spec.serveConfig"),
+        _unknown(f"{HEAD}.headServices"),
+        _unknown(f"{GROUP}.{RAY}.resource"),
+        _unknown(f"{GROUP}.{RAY}.securityContext.runAsNonroot"),
+        _mistyped("spec.serveConfigV2", {"applications": []}),
+        _mistyped("spec.upgradeStrategy", "NewCluster"),
+        _mistyped("spec.rayClusterConfig.rayVersion", 2.6),
+        _mistyped(f"{HEAD}.rayStartParams.num-cpus", 0),
+        _mistyped("spec.rayClusterConfig.autoscalerOptions.version", "v3"),
+        _mistyped(f"{GROUP}.{RAY}.resources.requests.memory", "4 GB"),
+        Mistake(f"{GROUP}.groupName", GONE, "groupName"),
+    ],
+}
+
+_REDIS = {"name": "RAY_REDIS_ADDRESS", "value": "redis:6379"}
+
+INVALID: list[tuple[str, list[Mistake]]] = [
+    # KubeRay's operator, as Ready=False with the reason ValidationFailed and a Warning; the API server stores it.
+    ("an upgrade of no known kind", [Mistake("spec.upgradeStrategy", {"type": "Rolling"}, "upgradeStrategy")]),
+    (
+        "incremental without options",
+        [Mistake("spec.upgradeStrategy", {"type": "NewClusterWithIncrementalUpgrade"}, "ClusterUpgradeOptions")],
+    ),
+    ("Redis named twice", [Mistake(f"{HEAD}.{RAY}.env.0", _REDIS, "RAY_REDIS_ADDRESS")]),
+    (
+        "autoscaler named twice",
+        [
+            Mistake(
+                f"{HEAD}.{RAY}.env.0", {"name": "RAY_enable_autoscaler_v2", "value": "1"}, "RAY_enable_autoscaler_v2"
+            )
+        ],
+    ),
+    (
+        "more at least than at most",
+        [Mistake(f"{GROUP}.minReplicas", 9, ""), Mistake(f"{GROUP}.maxReplicas", 2, "greater than maxReplicas")],
+    ),
+    (
+        "CPUs counted twice",
+        [
+            Mistake(f"{GROUP}.rayStartParams.num-cpus", "2", ""),
+            Mistake(f"{GROUP}.resources", {"CPU": "2"}, "both rayStartParams and Resources"),
+        ],
+    ),
+    ("pods that restart", [Mistake(f"{GROUP}.template.spec.restartPolicy", "Always", "restartPolicy")]),
+    ("a long name", [Mistake("metadata.name", "a" * 48, "no more than 47")]),
+]
+
+CLUSTER_ONLY: list[tuple[str, Mistake]] = [
+    # Only a Warning on the RayCluster: the RayService says Initializing for ever.
+    (
+        "requests over limits",
+        Mistake(f"{HEAD}.{RAY}.resources", {"requests": {"cpu": "8"}, "limits": {"cpu": "1"}}, "must be less than"),
+    ),
+    ("no image", Mistake(f"{HEAD}.{RAY}.image", "", "image")),
+    ("a long port name", Mistake(f"{HEAD}.{RAY}.ports.0.name", "a-port-with-a-long-name", "no more than 15")),
+    (
+        "a volume that is not",
+        Mistake(f"{HEAD}.{RAY}.volumeMounts", [{"name": "no-such-volume", "mountPath": "/none"}], "no-such-volume"),
+    ),
+    ("root", Mistake(f"{HEAD}.{RAY}.securityContext", {"privileged": True}, "violates PodSecurity")),
+]

@@ -1,0 +1,126 @@
+"""A deliberate mistake in each kind of manifest that we ship, and who refuses it: the API server, KubeRay's operator, or our own lint."""
+
+import copy
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tests.k8s.live import Cluster, Refused, condition, wait
+from tests.k8s.mistakes import CLUSTER_ONLY, INVALID, REFUSED, Mistake
+from tests.k8s.overlays import OVERLAYS, rendered
+
+Manifest = dict[str, Any]
+
+pytestmark = pytest.mark.timeout(600)
+
+RAY = "rayservices.ray.io"
+RESTRICTED = {"pod-security.kubernetes.io/enforce": "restricted"}
+CLUSTER_SCOPED = ("Namespace", "PriorityClass")
+
+
+@pytest.fixture(scope="module")
+def place(cluster: Cluster) -> Iterator[str]:
+    """A namespace under the same rules as ours, for what is wrong."""
+    with cluster.namespace("mistakes", RESTRICTED) as name:
+        yield name
+
+
+@pytest.fixture(scope="module")
+def shipped(place: str) -> dict[str, Manifest]:
+    """One object of each kind, over all overlays."""
+    kinds: dict[str, Manifest] = {}
+    for overlay in OVERLAYS:
+        for each in rendered(overlay, place):
+            kinds.setdefault(each["kind"], each)
+    return kinds
+
+
+# --- the API server
+
+
+def test_S_each_kind_that_we_ship_has_its_mistakes(shipped: dict[str, Manifest]) -> None:
+    assert set(shipped) - set(REFUSED) == set()
+
+
+@pytest.mark.parametrize(
+    ("kind", "mistake"),
+    [
+        pytest.param(kind, mistake, id=f"{kind}-{mistake.id}")
+        for kind, mistakes in REFUSED.items()
+        for mistake in mistakes
+    ],
+)
+def test_S_a_strict_dry_run_refuses_it(
+    cluster: Cluster, shipped: dict[str, Manifest], kind: str, mistake: Mistake
+) -> None:
+    """And takes the same object without it: what is refused is the mistake."""
+    if kind not in shipped:
+        pytest.skip(f"no overlay has a {kind}")
+    cluster.apply([shipped[kind]], dry_run=True)
+    with pytest.raises(Refused) as refusal:
+        cluster.apply([mistake.into(shipped[kind])], dry_run=True)
+    assert mistake.says in str(refusal.value)
+
+
+# --- KubeRay's operator
+
+
+@pytest.fixture(scope="module")
+def wrong(operated: Cluster, place: str, shipped: dict[str, Manifest]) -> dict[str, str]:
+    """All that only the operator can judge, stored at once: name by what is wrong with it."""
+    named, manifests = {}, []
+    for number, (what, mistakes) in enumerate(INVALID):
+        manifest = _alone(shipped["RayService"], f"invalid-{number}")
+        for mistake in mistakes:
+            manifest = mistake.into(manifest)
+        manifests.append(manifest)
+        named[what] = manifest["metadata"]["name"]
+    for number, (what, mistake) in enumerate(CLUSTER_ONLY):
+        manifests.append(mistake.into(_alone(shipped["RayService"], f"unmade-{number}")))
+        named[what] = manifests[-1]["metadata"]["name"]
+    operated.apply(manifests)
+    return named
+
+
+def _alone(service: Manifest, name: str) -> Manifest:
+    """The RayService under another name, without what needs a Redis."""
+    manifest = copy.deepcopy(service)
+    manifest["metadata"]["name"] = name
+    return manifest
+
+
+@pytest.mark.parametrize(("what", "mistakes"), [pytest.param(*each, id=each[0].replace(" ", "-")) for each in INVALID])
+def test_S_the_operator_says_validation_failed(
+    operated: Cluster, place: str, wrong: dict[str, str], what: str, mistakes: list[Mistake]
+) -> None:
+    """Not Ready, with a reason and a Warning; the API server had stored it."""
+
+    def judged() -> Manifest | None:
+        service = operated.object(RAY, wrong[what], place)
+        assert service
+        return condition(service, "Ready") or None
+
+    ready = wait(judged, f"the operator judges {what}")
+    assert (ready["status"], ready["reason"]) == ("False", "ValidationFailed")
+    assert mistakes[-1].says in ready["message"]
+    wait(
+        lambda: any(f"RayService/{wrong[what]}:" in said for said in operated.warnings(place)), f"a Warning for {what}"
+    )
+
+
+@pytest.mark.parametrize(
+    ("what", "mistake"), [pytest.param(*each, id=each[0].replace(" ", "-")) for each in CLUSTER_ONLY]
+)
+def test_S_only_a_warning_on_the_cluster_tells(
+    operated: Cluster, place: str, wrong: dict[str, str], what: str, mistake: Mistake
+) -> None:
+    """The RayService goes on to say Initializing: who waits for it alone waits for ever."""
+
+    def told() -> list[str]:
+        start = f"RayCluster/{wrong[what]}-"
+        return [said for said in operated.warnings(place) if said.startswith(start) and mistake.says in said]
+
+    wait(told, f"a Warning on the cluster for {what}")
+    service = operated.object(RAY, wrong[what], place)
+    assert service and condition(service, "Ready").get("reason") == "Initializing"
