@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Sequence
 
+from deployments.telemetry.queues import QueueMetrics
 from memory.calibration import ModelStatistics
 from memory.encoding import EncodedPassage, EncodedQuery, ModelCard, Passage
 from memory.ticket import Ticket
@@ -22,7 +23,7 @@ class InProcessEmbedder:
     """An EmbeddingModel for the fused topology, tests, benchmarks and tools; one machine, one process."""
 
     def __init__(self, encoder: Encoder, max_queue_items: int = 4096) -> None:
-        self._encoder, self._queue = encoder, EncoderQueue(encoder, max_queue_items)
+        self._encoder, self._queue = encoder, EncoderQueue(encoder, max_queue_items, QueueMetrics("embedder"))
 
     @classmethod
     async def load(cls, settings: EncoderSettings) -> "InProcessEmbedder":

@@ -58,6 +58,13 @@ class Observer(Protocol):
         """Of each item that never ran: `overloaded`, `expired` (its time was up before its turn came) or `cancelled` (its caller had
         gone)."""
 
+    def queued(self, items: int, tokens: int) -> None:
+        """What waits now; told whenever that changed."""
+
+    def answered(self, waited_s: float, ran_s: float) -> None:
+        """A submit has its results: how long until the first of its items was taken, and from then until the last was done. Called in
+        the context of the submit's caller, for traces."""
+
 
 class _Nobody:
     """Counts nothing."""
@@ -65,6 +72,8 @@ class _Nobody:
     def ran(self, items: int, tokens: int, seconds: float) -> None: ...
     def waited(self, seconds: float) -> None: ...
     def refused(self, reason: str) -> None: ...
+    def queued(self, items: int, tokens: int) -> None: ...
+    def answered(self, waited_s: float, ran_s: float) -> None: ...
 
 
 class Runtime(Protocol[Item, AnyWork, Result]):
@@ -156,15 +165,21 @@ class BatchQueue(Generic[In, Out]):
                     jobs += new
                     unused -= len(new)
                     self._queue.put(new)
+                    self._tell_queued()
                     self._wake.set()
-                return list(await asyncio.gather(*(job.work[1] for job in jobs)))
+                results = list(await asyncio.gather(*(job.work[1] for job in jobs)))
+                taken = min(job.taken for job in jobs)
+                self._observer.answered(taken - min(job.since for job in jobs), max(job.done for job in jobs) - taken)
+                return results
         except TimeoutError:
             reason = "expired"
             raise DeadlineExceeded(self.name) from None
         finally:
             if unused:
                 self._queue.release(ticket.tenant_id, unused)
-            self._refused(reason, unused + self._queue.withdraw(jobs))
+            if withdrawn := self._queue.withdraw(jobs):
+                self._tell_queued()
+            self._refused(reason, unused + withdrawn)
             for job in jobs:
                 future = job.work[1]
                 if future.done() and not future.cancelled():
@@ -191,6 +206,9 @@ class BatchQueue(Generic[In, Out]):
             Job(ticket.tenant_id, work.kind, work.tokens, deadline, (work, loop.create_future()), now) for work in works
         ]
 
+    def _tell_queued(self) -> None:
+        self._observer.queued(self._queue.queued_items, self._queue.queued_tokens)
+
     def _refused(self, reason: str, items: int) -> None:
         for _ in range(items):
             self._observer.refused(reason)
@@ -209,11 +227,14 @@ class BatchQueue(Generic[In, Out]):
             for job in taken.expired:
                 _fail(job.work[1], DeadlineExceeded(self.name))
             self._refused("expired", len(taken.expired))
+            if taken.expired or taken.jobs:
+                self._tell_queued()
             if not taken.jobs:
                 self._wake.clear()
                 continue
             self._running_since = started = self._clock()
             for job in taken.jobs:
+                job.taken = started
                 self._observer.waited(started - job.since)
             results = await loop.run_in_executor(self._device, self._run, [job.work[0] for job in taken.jobs])
             self._running_since = None
@@ -221,6 +242,7 @@ class BatchQueue(Generic[In, Out]):
             self._queue.record(taken.tokens, seconds)
             self._observer.ran(len(taken.jobs), taken.tokens, seconds)
             for job, result in zip(taken.jobs, results, strict=True):
+                job.done = started + seconds
                 future = job.work[1]
                 if isinstance(result, StrataError):
                     _fail(future, result)

@@ -22,7 +22,7 @@ _RETRY_LEAST_S, _RETRY_MOST_S = 1.0, 60.0
 @dataclass(eq=False, slots=True)
 class Job(Generic[W]):
     """One text. `tokens` is what the device reads for it; `deadline` and `since`, when it was queued, are on the clock that `take` is
-    called with."""
+    called with; so are `taken` and `done`, which whoever runs it notes down."""
 
     tenant: str
     kind: str
@@ -30,6 +30,8 @@ class Job(Generic[W]):
     deadline: float
     work: W
     since: float = 0.0
+    taken: float = 0.0
+    done: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +116,10 @@ class FairQueue(Generic[W]):
     def waiting(self) -> int:
         """Seats taken: jobs that are queued, or still on their way into the queue."""
         return self._seats
+
+    @property
+    def queued_items(self) -> int:
+        return self._queued_items
 
     @property
     def queued_tokens(self) -> int:

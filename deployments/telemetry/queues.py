@@ -1,21 +1,14 @@
 """What is counted of a model's queue (models/batching.py calls it; models knows nothing of Prometheus)."""
 
-from typing import Protocol
-
 from deployments.telemetry import metrics
-
-
-class Load(Protocol):
-    @property
-    def queued_items(self) -> int: ...
-    @property
-    def queued_tokens(self) -> int: ...
+from deployments.telemetry.tracing import device_run
 
 
 class QueueMetrics:
     """An Observer. `model` is `embedder` or `reranker`."""
 
     def __init__(self, model: str) -> None:
+        self._model = model
         self._items, self._tokens = metrics.QUEUE_ITEMS.labels(model), metrics.QUEUE_TOKENS.labels(model)
         self._wait = metrics.QUEUE_WAIT.labels(model)
         self._batch_items, self._batch_tokens = metrics.BATCH_ITEMS.labels(model), metrics.BATCH_TOKENS.labels(model)
@@ -35,7 +28,9 @@ class QueueMetrics:
     def refused(self, reason: str) -> None:
         self._refused[reason].inc()
 
-    def queued(self, load: Load) -> None:
-        """What waits now; asked for now and then (deployments/telemetry/replica.py), not at every item."""
-        self._items.set(load.queued_items)
-        self._tokens.set(load.queued_tokens)
+    def queued(self, items: int, tokens: int) -> None:
+        self._items.set(items)
+        self._tokens.set(tokens)
+
+    def answered(self, waited_s: float, ran_s: float) -> None:
+        device_run(self._model, waited_s, ran_s)

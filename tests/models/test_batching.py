@@ -238,6 +238,8 @@ class Counts:
         self.runs: list[tuple[int, int, float]] = []
         self.waits: list[float] = []
         self.reasons: list[str] = []
+        self.queues: list[tuple[int, int]] = []
+        self.answers: list[tuple[float, float]] = []
 
     def ran(self, items: int, tokens: int, seconds: float) -> None:
         self.runs.append((items, tokens, seconds))
@@ -247,6 +249,12 @@ class Counts:
 
     def refused(self, reason: str) -> None:
         self.reasons.append(reason)
+
+    def queued(self, items: int, tokens: int) -> None:
+        self.queues.append((items, tokens))
+
+    def answered(self, waited_s: float, ran_s: float) -> None:
+        self.answers.append((waited_s, ran_s))
 
 
 async def test_what_waits_and_how_fast_it_goes_is_told():
@@ -293,6 +301,10 @@ async def test_the_observer_sees_each_item_once():
     assert len(counts.waits) == 3
     assert all(seconds >= 0 for seconds in counts.waits)
     assert len(counts.reasons) == 7
+    assert (2, 4) in counts.queues
+    assert counts.queues[-1] == (0, 0)
+    assert len(counts.answers) == 2
+    assert all(waited >= 0 and ran >= 0 for waited, ran in counts.answers)
     await queue.close()
 
 
