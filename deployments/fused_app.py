@@ -34,7 +34,9 @@ class Strata:
         from deployments.edge.apps import whole_app
         from deployments.in_process import InProcessEmbedder
         from deployments.replica import open_services
+        from deployments.telemetry.replica import Telemetry
 
+        self._resources.push_async_callback(Telemetry(self._args.telemetry, "Strata").aclose)
         self._embedder = await InProcessEmbedder.load(self._args.embedder)
         self._resources.push_async_callback(self._embedder.close)
         services = await self._resources.enter_async_context(open_services(self._args.stores, self._embedder))
