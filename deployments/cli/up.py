@@ -51,7 +51,7 @@ def run(config: Path, timeout_s: float, console: Console, transport: Transport |
             stderr=subprocess.STDOUT,
             start_new_session=True,  # Ctrl-C reaches us alone, and we stop it in order
             preexec_fn=_heed_interrupts,
-            env=_environment(metrics, transport),
+            env=_environment(home, metrics, transport),
             cwd=config.resolve().parents[1],
         )
     pid_file = home / "run" / "strata.pid"
@@ -79,9 +79,10 @@ def run(config: Path, timeout_s: float, console: Console, transport: Transport |
         console.print("Stopped.")
 
 
-def _environment(metrics: Path, transport: Transport | None) -> dict[str, str]:
+def _environment(home: Path, metrics: Path, transport: Transport | None) -> dict[str, str]:
     """Ours, which the caller's may override, but not what was asked for on the command line."""
-    own = {"PROMETHEUS_MULTIPROC_DIR": str(metrics), PREPARED: "1"}
+    lines = home / "logs" / "strata.jsonl"  # what the replicas have to say, beside what Serve says in serve.log
+    own = {"PROMETHEUS_MULTIPROC_DIR": str(metrics), "STRATA_LOGS": str(lines), PREPARED: "1"}
     chosen = TRANSPORTS[transport] if transport else {}
     return {**own, **RAY_ENVIRONMENT, **LOCAL_ENVIRONMENT, **os.environ, **chosen}
 

@@ -62,9 +62,13 @@ def _locked(where: Path, how: int) -> Iterator[None]:
         os.close(descriptor)
 
 
-def reading(where: Path) -> contextlib.AbstractContextManager[None]:
-    """Nothing is added up or removed meanwhile."""
-    return _locked(where, fcntl.LOCK_SH)
+@contextlib.contextmanager
+def reading(where: Path) -> Iterator[list[str]]:
+    """The files to add up: of our processes, living or dead. Others count there too, because Ray's own processes inherit our
+    environment; these have endpoints of their own. Nothing is moved meanwhile."""
+    with _locked(where, fcntl.LOCK_SH):
+        ours = {_ARCHIVE, *(path.stem.removeprefix("alive_") for path in where.glob("alive_*.lock"))}
+        yield [str(path) for path in where.glob("*.db") if path.stem.rpartition("_")[2] in ours]
 
 
 def bury(where: Path) -> int:
