@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
+from deployments.kubernetes.cli import app as kubernetes
 from memory.errors import ConfigError, StrataError
 from memory.policy import Isolation
 
@@ -18,6 +19,7 @@ keys = typer.Typer(no_args_is_help=True, help="The master key and users' keys.")
 app.add_typer(keys, name="keys")
 receipts = typer.Typer(no_args_is_help=True, help="Proofs of erasures.")
 app.add_typer(receipts, name="receipts")
+app.add_typer(kubernetes, name="kubernetes")
 console = Console()
 
 
@@ -125,6 +127,23 @@ def doctor(
     raise typer.Exit(run(config, full, console))
 
 
+@app.command()
+def migrate(
+    config: ConfigFile = LOCAL,
+    check: Annotated[
+        bool, typer.Option("--check", help="Change nothing; wait until the schema is this release's.")
+    ] = False,
+    wait: Annotated[float, typer.Option(help="Seconds to wait for a database that is away or behind.")] = 60.0,
+    unreachable: Annotated[
+        float | None, typer.Option(help="With --check: give up with 0 when nothing has answered for so many seconds.")
+    ] = None,
+) -> None:
+    """Bring the records to this release's schema."""
+    from deployments.cli.migrate import run
+
+    raise typer.Exit(run(config, check, wait, unreachable, console))
+
+
 @tenants.command("apply")
 def tenants_apply(config: ConfigFile = LOCAL, folder: Annotated[Path | None, typer.Option("--dir")] = None) -> None:
     """Make the store equal to the files."""
@@ -205,9 +224,10 @@ def receipts_show(
     raise typer.Exit(show(config, tenant, receipt, as_json, console))
 
 
-def main() -> None:
+def main(command: typer.Typer = app) -> None:
+    """Runs a command line; one red line where a StrataError ends it."""
     try:
-        app()
+        command()
     except StrataError as error:
         said = str(error) if isinstance(error, ConfigError) else error.detail
         Console(stderr=True).print(f"[red]strata:[/red] {said}", highlight=False, soft_wrap=True)
