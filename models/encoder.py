@@ -19,12 +19,17 @@ from memory.encoding import EncodedPassage, EncodedQuery, ModelCard, Passage
 from memory.errors import ConfigError, Unavailable
 from memory.late import pack
 from models.card import PreparedModel, read_prepared
-from models.devices import probe_bfloat16
+from models.choosing import EncoderWays, Limits, Place, choose
+from models.devices import choose_device
+from models.engines import BATCH_TOKENS, Engine
 from models.prepare import prepare
 from models.settings import EncoderSettings
 from models.transformer import TextModel, TokenSequence, load_network, load_tokenizer
 
 __all__ = ["Encoder", "EncoderSettings", "EncoderWork"]
+
+_ALIKE = Limits(float32=1e-4, bfloat16=1e-3)
+"""1 less the cosine of a probe's pooled vector and transformers' own in float32."""
 
 Item = str | Passage
 Encoded = EncodedQuery | EncodedPassage
@@ -32,16 +37,13 @@ Encoded = EncodedQuery | EncodedPassage
 
 @dataclass(frozen=True, slots=True)
 class EncoderWork:
-    """One tokenized text. `alone` gives the pooled vector; `within` the token vectors, where that takes a pass of its own."""
+    """One tokenized text. `alone` gives the pooled vector; `within` the token vectors, where that takes a pass of its own.
+    `tokens` is what the device reads for both."""
 
     kind: Literal["query", "passage"]
+    tokens: int
     alone: TokenSequence
     within: TokenSequence | None = None
-
-    @property
-    def tokens(self) -> int:
-        """What the device has to read for it."""
-        return len(self.alone.ids) + (len(self.within.ids) if self.within else 0)
 
     @property
     def sequences(self) -> list[TokenSequence]:
@@ -51,12 +53,15 @@ class EncoderWork:
 class Encoder:
     """A prepared model on a device. `tokenize_*` may run in any thread; whatever runs the model, in one thread at a time."""
 
-    def __init__(self, prepared: PreparedModel, model: TextModel) -> None:
+    def __init__(self, prepared: PreparedModel, model: TextModel, device: torch.device, batch_tokens: int) -> None:
         self.card: ModelCard = prepared.card
         self.statistics: ModelStatistics = prepared.statistics
         self.prepared = prepared
         self.model = model
-        passage_mean, query_mean = torch.from_numpy(prepared.means).to(model.device)
+        self.device = device
+        self.batch_tokens = batch_tokens
+        """Tokens in one forward pass at most."""
+        passage_mean, query_mean = torch.from_numpy(prepared.means).to(device)
         self._means: dict[str, Tensor] = {"passage": passage_mean, "query": query_mean}
 
     @classmethod
@@ -84,43 +89,29 @@ class Encoder:
                     f"encoder.{name}", f"differs from the one that {folder} was prepared with; leave out `folder`"
                 )
         torch.set_num_threads(settings.threads)
-        model = TextModel(
-            load_tokenizer(prepared.source),
-            load_network(prepared.source),
-            max_tokens=card.max_tokens,
-            pooling=prepared.pooling,
-            device=settings.device,
-            batch_tokens=settings.batch_tokens,
-        )
-        encoder = cls(prepared, model)
+        device = choose_device(settings.device)
+        tokenizer = load_tokenizer(prepared.source)
+        place = Place(device, tokenizer.pad_token_id or 0, settings.batch_tokens or BATCH_TOKENS[device.type])
+        ways = EncoderWays(load_network(prepared.source).to(device), place)
+        model = TextModel(tokenizer, ways.original(torch.float32), max_tokens=card.max_tokens, pooling=prepared.pooling)
+        probe = model.tokenize(card.passage_prefix, [Passage(text) for text in _PROBE])
+
+        def pooled(engine: Engine) -> Tensor:
+            model.engine = engine
+            groups = [hidden.pooled.cpu() for hidden in model.forward(probe)]
+            return torch.cat(groups)
+
         try:
-            encoder._choose_dtype(settings.dtype)
+            if pooled(model.engine).shape[1] != card.dimension:
+                raise IndexError("dimension")
+            model.engine = choose(ways, settings.dtype, pooled, _distance, _ALIKE, place)
         except (RuntimeError, IndexError) as bad:  # weights and configuration that do not fit each other
             raise ConfigError(str(folder), "does not run; delete this folder and start again") from bad
-        return encoder
-
-    def _choose_dtype(self, dtype: str) -> None:
-        if dtype == "bfloat16":
-            self.model.network.to(torch.bfloat16)
-        probe = self.model.tokenize(self.card.passage_prefix, [Passage(text) for text in _PROBE])
-
-        def pooled(network: nn.Module) -> Tensor:
-            self.model.network = network
-            return torch.cat([hidden.pooled for hidden in self.model.forward(probe)])
-
-        if dtype == "auto":
-            self.model.network = probe_bfloat16(self.model.network, pooled)
-        if pooled(self.model.network).shape[1] != self.card.dimension:
-            raise IndexError("dimension")
+        return cls(prepared, model, device, place.budget)
 
     @property
     def dtype(self) -> torch.dtype:
-        return next(self.model.network.parameters()).dtype
-
-    @property
-    def batch_tokens(self) -> int:
-        """Padded tokens in one forward pass at most."""
-        return self.model.batch_tokens
+        return self.model.engine.dtype
 
     def warm_up(self) -> None:
         """The first passes are slower than all others: run some before anybody waits."""
@@ -141,18 +132,21 @@ class Encoder:
         works: dict[int, EncoderWork] = {}
         bare = [Passage(item) for item in items if isinstance(item, str)]
         for i, sequence in zip(queries, self.model.tokenize(self.card.query_prefix, bare), strict=True):
-            works[i] = EncoderWork("query", sequence)
+            works[i] = EncoderWork("query", self._reads(sequence), sequence)
         passages = {i: item for i, item in enumerate(items) if isinstance(item, Passage)}
         alone = self.model.tokenize(self.card.passage_prefix, [Passage(p.text) for p in passages.values()])
         for i, sequence in zip(passages, alone, strict=True):
-            works[i] = EncoderWork("passage", sequence)
+            works[i] = EncoderWork("passage", self._reads(sequence), sequence)
         told = {i: p for i, p in passages.items() if p.context.strip() and works[i].alone.own_count}
         for i, within in zip(told, self.model.tokenize(self.card.passage_prefix, list(told.values())), strict=True):
-            if len(within.ids) > len(
-                works[i].alone.ids
-            ):  # else no context is left beside a text this long: one pass serves both
-                works[i] = EncoderWork("passage", works[i].alone, within)
+            bare_work = works[i]
+            # else no context is left beside a text this long: one pass serves both
+            if len(within.ids) > len(bare_work.alone.ids):
+                works[i] = EncoderWork("passage", bare_work.tokens + self._reads(within), bare_work.alone, within)
         return [works[i] for i in range(len(items))]
+
+    def _reads(self, sequence: TokenSequence) -> int:
+        return self.model.engine.reads(len(sequence.ids))
 
     def run(self, works: Sequence[EncoderWork]) -> list[Encoded]:
         """Run the model, questions and passages together, and answer in order. NaN out of the device is Unavailable."""
@@ -187,6 +181,11 @@ class Encoder:
         means = torch.stack([self._means[kind] for kind in kinds])
         repeats = torch.tensor(counts, device=own.device)
         return nn.functional.normalize(own - means.repeat_interleave(repeats, dim=0), dim=-1)
+
+
+def _distance(some: Tensor, others: Tensor) -> float:
+    """Of unit vectors, pair by pair: the most that a cosine falls short of 1."""
+    return float(1.0 - (some * others).sum(dim=1).min())
 
 
 _PROBE = (

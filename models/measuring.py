@@ -18,6 +18,9 @@ from memory.encoding import ModelCard, Passage
 from memory.errors import ConfigError
 from memory.late import late_scores, pack, unpack
 from models.card import Likeness, Pooling, PreparedModel, model_files
+from models.choosing import EncoderWays, Place
+from models.devices import choose_device
+from models.engines import BATCH_TOKENS
 from models.progress import Progress, silent
 from models.settings import EncoderSettings
 from models.transformer import TextModel, TokenSequence, load_network, load_tokenizer
@@ -37,15 +40,15 @@ def measure(source: Path, settings: EncoderSettings, progress: Progress = silent
     dimension = int(config.hidden_size)
     if dimension % 4:
         raise ConfigError(str(source), f"has {dimension} dimensions; a model needs a multiple of 4")
+    device = choose_device(settings.device)
+    place = Place(device, tokenizer.pad_token_id or 0, settings.batch_tokens or BATCH_TOKENS[device.type])
     prefixes = _prefixes(source, settings)
     pooling = _pooling(source)
     model = TextModel(
         tokenizer,
-        network,
+        EncoderWays(network.to(device), place).original(torch.float32),
         max_tokens=_max_tokens(source, config, tokenizer),
         pooling=pooling,
-        device=settings.device,
-        batch_tokens=settings.batch_tokens,
     )
     sentences = [Passage(text) for text in sample()]
     encoded = {}

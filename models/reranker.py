@@ -1,23 +1,31 @@
 """A cross-encoder: reads question and passage together and says how probable it is that the one answers the other."""
 
+import copy
+import inspect
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import isfinite
 from pathlib import Path
 from typing import Any
 
 import torch
+from torch import Tensor, nn
 from transformers import AutoModelForSequenceClassification
 from transformers.utils import logging as transformers_logging
 
 from memory.errors import ConfigError, InvalidInput, Unavailable
+from models.bert import BertPass
+from models.choosing import Limits, Place, choose, own, padded
 from models.devices import choose_device
-from models.padding import padded_groups
+from models.engines import BATCH_TOKENS, Engine, Head, Tokens
 from models.settings import RerankerSettings
-from models.transformer import BATCH_TOKENS, LAUNCH_TOKENS, load_tokenizer
+from models.transformer import load_tokenizer
 
 __all__ = ["Pair", "PairWork", "Reranker", "RerankerSettings"]
 
 _CHARS_A_TOKEN = 32
+_ALIKE = Limits(float32=1e-3, bfloat16=0.02)
+"""The most by which a probe's probability may differ from transformers' own in float32."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,26 +40,32 @@ class PairWork:
 
     ids: list[int]
     types: list[int]
+    tokens: int
+    """What the device reads for it."""
     kind: str = "pair"
-
-    @property
-    def tokens(self) -> int:
-        return len(self.ids)
 
 
 class Reranker:
     """A sequence classifier on a device. `tokenize` may run in any thread, `run` in one at a time."""
 
     def __init__(self, settings: RerankerSettings, tokenizer: Any, network: Any) -> None:
-        self.device = choose_device(settings.device)
-        self.network = network.to(self.device, getattr(torch, settings.dtype)).eval()
-        self.batch_tokens = settings.batch_tokens or BATCH_TOKENS[self.device.type]
+        device = choose_device(settings.device)
+        self.batch_tokens = settings.batch_tokens or BATCH_TOKENS[device.type]
         self.max_tokens = min(settings.max_tokens, int(min(tokenizer.model_max_length, 1 << 30)))
         self._tokenizer = tokenizer.backend_tokenizer
         self._tokenizer.no_padding()
         self._tokenizer.enable_truncation(self.max_tokens, strategy="longest_first")
-        self._pad_id: int = tokenizer.pad_token_id if tokenizer.pad_token_id is not None else 0
         self._typed = "token_type_ids" in tokenizer.model_input_names
+        place = Place(device, tokenizer.pad_token_id or 0, self.batch_tokens)
+        ways = _JudgeWays(network.to(device).eval(), place)
+        self.engine: Engine = ways.original(torch.float32)
+        probe = self.tokenize(_PROBE)
+
+        def outcome(engine: Engine) -> Tensor:
+            self.engine = engine
+            return torch.tensor(self.run(probe))
+
+        self.engine = choose(ways, settings.dtype, outcome, _distance, _ALIKE, place)
 
     @classmethod
     def load(cls, settings: RerankerSettings) -> "Reranker":
@@ -80,7 +94,18 @@ class Reranker:
                 "reranker.model", f"{settings.model} has {network.config.num_labels} labels; use one with 1 or 2"
             )
         torch.set_num_threads(settings.threads)
-        return cls(settings, tokenizer, network)
+        try:
+            return cls(settings, tokenizer, network)
+        except (RuntimeError, IndexError) as bad:  # weights and configuration that do not fit each other
+            raise ConfigError("reranker.model", f"{settings.model} does not run; check it") from bad
+
+    @property
+    def dtype(self) -> torch.dtype:
+        return self.engine.dtype
+
+    def warm_up(self) -> None:
+        """The first passes are slower than all others: run some before anybody waits."""
+        self.scores(_PROBE[0].question, [pair.passage for pair in _PROBE])
 
     def scores(self, question: str, passages: Sequence[str]) -> list[float]:
         """Probability of relevance, 0..1, of each passage in order."""
@@ -95,28 +120,74 @@ class Reranker:
             )
         except (TypeError, UnicodeError):  # without its cause, whose message quotes the text
             raise InvalidInput("text", "must be text without lone surrogates") from None
-        return [PairWork(encoding.ids, encoding.type_ids) for encoding in encodings]
+        return [PairWork(e.ids, e.type_ids, self.engine.reads(len(e.ids))) for e in encodings]
 
     def run(self, works: Sequence[PairWork]) -> list[float]:
         """Probabilities in order. NaN out of the device is Unavailable."""
         scores = [0.0] * len(works)
-        for rows in padded_groups([work.tokens for work in works], self.batch_tokens, LAUNCH_TOKENS[self.device.type]):
-            for row, score in zip(rows, self._run_group([works[row] for row in rows]), strict=True):
-                scores[row] = score
+        for rows, logits in self.engine.run([Tokens(w.ids, w.types if self._typed else None) for w in works]):
+            logits = logits.float()
+            probabilities = logits.sigmoid()[:, 0] if logits.shape[1] == 1 else logits.softmax(dim=1)[:, 1]
+            for row, probability in zip(rows, probabilities.tolist(), strict=True):
+                scores[row] = probability
+        if not all(isfinite(score) for score in scores):
+            raise Unavailable("the reranker")
         return scores
 
-    @torch.inference_mode()
-    def _run_group(self, group: list[PairWork]) -> list[float]:
-        longest = max(work.tokens for work in group)
-        ids = torch.full((len(group), longest), self._pad_id)
-        types, attention = torch.zeros_like(ids), torch.zeros_like(ids)
-        for row, work in enumerate(group):
-            ids[row, : work.tokens] = torch.tensor(work.ids)
-            types[row, : work.tokens] = torch.tensor(work.types)
-            attention[row, : work.tokens] = 1
-        inputs = {"input_ids": ids, "attention_mask": attention} | ({"token_type_ids": types} if self._typed else {})
-        logits = self.network(**{name: value.to(self.device) for name, value in inputs.items()}).logits.float()
-        probabilities = logits.sigmoid()[:, 0] if logits.shape[1] == 1 else logits.softmax(dim=1)[:, 1]
-        if not probabilities.isfinite().all():
-            raise Unavailable("the reranker")
-        return [float(p) for p in probabilities.cpu()]
+
+class _JudgeWays:
+    """Of a sequence classifier. What is known of its class is only how its head follows from the first token's state."""
+
+    def __init__(self, network: nn.Module, place: Place) -> None:
+        self._network = network
+        self._place = place
+
+    def original(self, dtype: torch.dtype) -> Engine:
+        network = self._network if dtype == torch.float32 else copy.deepcopy(self._network).to(dtype)
+        typed = "token_type_ids" in inspect.signature(network.forward).parameters
+
+        def forward(ids: Tensor, types: Tensor, attention: Tensor, /) -> Tensor:
+            sides = {"token_type_ids": types} if typed else {}
+            logits: Tensor = network(input_ids=ids, attention_mask=attention.long(), **sides).logits
+            return logits[:, None]
+
+        return padded(forward, dtype, self._place, head=lambda logits: logits)
+
+    def own(self, dtype: torch.dtype) -> Engine | None:
+        encoder: Any = getattr(self._network, "base_model", None)
+        if encoder is None or not BertPass.knows(encoder):
+            return None
+        return own(encoder, dtype, self._place, _head(self._network, encoder, dtype))
+
+
+def _head(network: Any, encoder: Any, dtype: torch.dtype) -> Head:
+    """BERT's pooler and classifier, or RoBERTa's classifier, which does both."""
+    pooler = copy.deepcopy(encoder.pooler).to(dtype) if encoder.pooler is not None else None
+    classifier = copy.deepcopy(network.classifier).to(dtype)
+
+    def judge(first: Tensor) -> Tensor:
+        states = first[:, None]
+        logits: Tensor = classifier(states if pooler is None else pooler(states))
+        return logits
+
+    return judge
+
+
+def _distance(some: Tensor, others: Tensor) -> float:
+    return float((some - others).abs().max())
+
+
+_PROBE = (
+    Pair(
+        "Who mends the street lamps?",
+        "The lamp in the lane was dark for three nights, then somebody came with a ladder.",
+    ),
+    Pair("Who mends the street lamps?", "Bread, cheese, two lemons and a box of matches."),
+    Pair("Who mends the street lamps?", "这条巷子里的路灯坏了三个晚上，今天终于有人来修了。"),
+    Pair("渡轮什么时候停航？", "如果明天风太大，渡轮就会停航，我们只好坐大巴绕路回去。"),
+    Pair("渡轮什么时候停航？", "下午四点开会。"),
+    Pair(
+        "渡轮什么时候停航？",
+        "They measured the depth of the lake with a stone and a rope, and wrote the result on the wall of the mill.",
+    ),
+)

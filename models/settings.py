@@ -41,7 +41,9 @@ class RerankerSettings(_Settings):
     """A cross-encoder that judges pairs of question and passage. Off where `model` is not named."""
 
     model: str = Field(min_length=1, description="A local folder or a Hugging Face id of a sequence classifier.")
-    dtype: Literal["float32", "bfloat16"] = "float32"
+    dtype: Literal["auto", "float32", "bfloat16"] = Field(
+        default="auto", description="auto: bfloat16 where a probe at start finds it faster and as good."
+    )
     max_tokens: int = Field(default=512, ge=8, le=32_768, description="Of one pair; the passage's tail is cut first.")
     batch_tokens: int | None = Field(default=None, ge=1, le=4_000_000)
     max_queue_items: int = Field(default=4096, ge=1, le=1_000_000)

@@ -3,6 +3,7 @@
 import inspect
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from pathlib import Path
 from typing import Any, cast
 
@@ -15,18 +16,12 @@ from transformers.utils import logging as transformers_logging
 from memory.encoding import Passage
 from memory.errors import ConfigError, InvalidInput
 from models.card import Pooling
-from models.devices import choose_device
-from models.padding import padded_groups
+from models.engines import Engine, Tokens
 
 _CHARS_A_TOKEN = 32
 """No text needs more characters than this a token: what lies beyond is cut before tokenizing, so that 1 MB costs no more than 16 kB."""
 _BETWEEN = "\n"
 """Stands between context and text. Tokenizers of words and of pieces both end a token at it."""
-
-BATCH_TOKENS = {"cpu": 512, "cuda": 32_768, "mps": 8192}
-"""Padded tokens in a forward pass: a CPU gains nothing above this, and whoever comes next waits for all of it."""
-LAUNCH_TOKENS = {"cpu": 16, "cuda": 4096, "mps": 512}
-"""What starting a forward pass costs, in tokens' worth of time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,26 +88,20 @@ class TextModel:
     def __init__(
         self,
         tokenizer: Any,
-        network: nn.Module,
+        engine: Engine,
         *,
         max_tokens: int,
         pooling: Pooling,
-        device: str = "auto",
-        batch_tokens: int | None = None,
     ) -> None:
-        self.device = choose_device(device)
-        self.network = network.to(self.device)
+        self.engine = engine
         self.max_tokens = max_tokens
         self.pooling = pooling
-        self.batch_tokens = batch_tokens or BATCH_TOKENS[self.device.type]
-        self._launch_tokens = LAUNCH_TOKENS[self.device.type]
         # The Rust tokenizer itself, set once and then only read: the wrapper around it switches truncation on and off in place,
         # which two threads must not.
         self._tokenizer = tokenizer.backend_tokenizer
         self._tokenizer.no_truncation()
         self._tokenizer.no_padding()
         self._tokenizer.encode_special_tokens = True  # a "</s>" that a user typed is text
-        self._pad_id: int = tokenizer.pad_token_id if tokenizer.pad_token_id is not None else 0
 
     def tokenize(self, prefix: str, passages: Sequence[Passage]) -> list[TokenSequence]:
         """Prefix, context, text and special tokens, at most `max_tokens`: the context is cut from its left first, then the text's tail."""
@@ -154,31 +143,30 @@ class TextModel:
         begin = len(head) + len(context)
         return TokenSequence(head + context + text + tail, slice(begin, begin + len(text)))
 
-    def forward(self, sequences: Sequence[TokenSequence]) -> Iterator[Hidden]:
-        """Run the model over the sequences in groups of like length; each sequence is in exactly one group."""
-        for rows in padded_groups([len(s.ids) for s in sequences], self.batch_tokens, self._launch_tokens):
-            yield self._forward_group(rows, [sequences[row] for row in rows])
-
     @torch.inference_mode()
-    def _forward_group(self, rows: list[int], group: list[TokenSequence]) -> Hidden:
-        longest = max(len(sequence.ids) for sequence in group)
-        ids = torch.full((len(group), longest), self._pad_id)
-        attention = torch.zeros((len(group), longest), dtype=torch.long)
-        own = torch.zeros((len(group), longest), dtype=torch.bool)
-        for row, sequence in enumerate(group):
-            ids[row, : len(sequence.ids)] = torch.tensor(sequence.ids)
-            attention[row, : len(sequence.ids)] = 1
-            own[row, sequence.own] = True
-        attention = attention.to(self.device)
-        hidden = self.network(input_ids=ids.to(self.device), attention_mask=attention).last_hidden_state.float()
-        return Hidden(rows, pool(hidden, attention, self.pooling), hidden[own.to(self.device)])
+    def forward(self, sequences: Sequence[TokenSequence]) -> Iterator[Hidden]:
+        """Run the model over the sequences, group by group; each sequence is in exactly one group."""
+        for rows, states in self.engine.run([Tokens(sequence.ids) for sequence in sequences]):
+            group = [sequences[row] for row in rows]
+            lengths = [len(sequence.ids) for sequence in group]
+            begins = [0, *accumulate(lengths)]
+            own = [
+                begin + at for begin, one in zip(begins, group, strict=False) for at in range(*one.own.indices(1 << 30))
+            ]
+            hidden = states.float()
+            yield Hidden(
+                rows,
+                pool(hidden, lengths, self.pooling),
+                hidden[torch.tensor(own, device=hidden.device, dtype=torch.long)],
+            )
 
 
-def pool(hidden: Tensor, attention: Tensor, pooling: Pooling) -> Tensor:
-    """float32 [texts, tokens, dimension] -> [texts, dimension], unit length: the mean over a text's tokens, or its first token."""
+def pool(hidden: Tensor, lengths: Sequence[int], pooling: Pooling) -> Tensor:
+    """float32 [sum of lengths, dimension] -> [texts, dimension], unit length: the mean over a text's tokens, or its first token."""
+    count = torch.tensor(lengths, device=hidden.device)
     if pooling == "cls":
-        vectors = hidden[:, 0]
+        vectors = hidden[count.cumsum(0) - count]
     else:
-        mask = attention.unsqueeze(-1).to(hidden.dtype)
-        vectors = (hidden * mask).sum(dim=1) / mask.sum(dim=1).clamp(min=1.0)
+        text = torch.arange(len(lengths), device=hidden.device).repeat_interleave(count, output_size=len(hidden))
+        vectors = hidden.new_zeros(len(lengths), hidden.shape[1]).index_add_(0, text, hidden) / count[:, None]
     return nn.functional.normalize(vectors, dim=-1)
