@@ -27,6 +27,7 @@ class Embedder:
     """Pooled and token vectors for the other applications. One device, one pull queue per replica."""
 
     def __init__(self, settings: EncoderSettings, telemetry: TelemetrySettings) -> None:
+        from deployments.scaling import Meter
         from deployments.telemetry.queues import QueueMetrics
         from deployments.telemetry.replica import Telemetry
         from models.batching import EncoderQueue
@@ -35,7 +36,8 @@ class Embedder:
         self._telemetry = Telemetry(telemetry, "Embedder")
         self._encoder = Encoder.load(settings)
         self._encoder.warm_up()
-        self._queue = EncoderQueue(self._encoder, settings.max_queue_items, QueueMetrics("embedder"))
+        self._meter = Meter(QueueMetrics("embedder"))
+        self._queue = EncoderQueue(self._encoder, settings.max_queue_items, self._meter)
 
     async def about(self) -> tuple[ModelCard, ModelStatistics]:
         return self._encoder.card, self._encoder.statistics
@@ -49,7 +51,11 @@ class Embedder:
         with serving(ticket, "Embedder.passages", len(passages)):
             return await self._queue.passages(ticket, passages)
 
+    def record_autoscaling_stats(self) -> dict[str, float]:
+        return self._meter.stats(self._queue.load())
+
     def check_health(self) -> None:
+        """Serve restarts a replica whose loop does not come round to this; we, one whose device has stopped."""
         self._queue.check()
 
     async def __del__(self) -> None:
@@ -64,6 +70,7 @@ class RerankerDeployment:
     """The last judge, where one is configured: a cross-encoder over (question, entry) pairs."""
 
     def __init__(self, settings: RerankerSettings, telemetry: TelemetrySettings) -> None:
+        from deployments.scaling import Meter
         from deployments.telemetry.queues import QueueMetrics
         from deployments.telemetry.replica import Telemetry
         from models.batching import BatchQueue
@@ -71,11 +78,12 @@ class RerankerDeployment:
 
         self._telemetry = Telemetry(telemetry, "Reranker")
         self._pair = Pair
+        self._meter = Meter(QueueMetrics("reranker"))
         self._queue = BatchQueue(
             Reranker.load(settings),
             name="the reranker",
             max_items=settings.max_queue_items,
-            observer=QueueMetrics("reranker"),
+            observer=self._meter,
         )
 
     async def scores(self, ticket: Ticket, query: str, texts: list[str]) -> list[float]:
@@ -83,7 +91,11 @@ class RerankerDeployment:
         with serving(ticket, "Reranker.scores", len(texts)):
             return await self._queue.submit(ticket, [self._pair(query, text) for text in texts])
 
+    def record_autoscaling_stats(self) -> dict[str, float]:
+        return self._meter.stats(self._queue.load())
+
     def check_health(self) -> None:
+        """Serve restarts a replica whose loop does not come round to this; we, one whose device has stopped."""
         self._queue.check()
 
     async def __del__(self) -> None:
