@@ -54,6 +54,9 @@ def check_config(config: Any, where: Path) -> None:
     """ConfigError for what Ray takes in silence or refuses, and for what would be another service than the one in the code."""
     check_serve_file(config, where)
     for application in config["applications"]:
+        route = application.get("route_prefix")
+        if route is not None and not route.startswith("/"):
+            raise ConfigError(str(where), f"`{application['name']}.route_prefix` is {route}: it begins with a slash")
         for deployment in application.get("deployments", []):
             _consistent(deployment, f"{application['name']}.{deployment['name']}", where)
 
