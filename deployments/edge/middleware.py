@@ -30,6 +30,8 @@ SECURITY_HEADERS = {
     "Referrer-Policy": "no-referrer",
 }
 DOCS = "/docs"
+UNTRACED = frozenset({"/healthz", "/readyz", "/metrics"})
+"""Asked for all day by machines; a trace of each would bury the others."""
 WRITE_GRACE_S = 1.0
 """How much longer than a write the request around it may take, so that the write's own deadline speaks first."""
 CLIENT_LEFT = 499
@@ -55,8 +57,12 @@ class Edge:
         inner, before = self._inner(scope, facts), CURRENT.set(facts)
         IN_FLIGHT.inc()
         try:
-            with tracing.request(headers.get("traceparent"), facts.request_id, known_method(scope["method"])) as span:
-                await self._answer(inner, receive, send, facts, span)
+            if inner["path"] in UNTRACED or not tracing.tracing():
+                await self._answer(inner, receive, send, facts, None)
+            else:
+                parent, method = headers.get("traceparent"), known_method(scope["method"])
+                with tracing.request(parent, facts.request_id, method) as span:
+                    await self._answer(inner, receive, send, facts, span)
         finally:
             IN_FLIGHT.dec()
             CURRENT.reset(before)

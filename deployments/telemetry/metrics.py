@@ -179,6 +179,7 @@ def healed(what: str, count: int = 1) -> None:
 
 def observe_backlog(backlog: Backlog, now: datetime) -> None:
     BACKLOG.set(backlog.entries)
+    ERASURES_PENDING.set(backlog.erasures)
     BACKLOG_AGE.set(0.0 if backlog.oldest is None else max(0.0, (now - backlog.oldest).total_seconds()))
 
 

@@ -125,11 +125,8 @@ def _tell(span: Span, error: Exception) -> None:
 
 
 @contextlib.contextmanager
-def request(header: str | None, request_id: str, method: str) -> Iterator[Span | None]:
-    """The span of one HTTP request, which goes on where the caller's `traceparent` left off. None where nothing is traced."""
-    if _active is None:
-        yield None
-        return
+def request(header: str | None, request_id: str, method: str) -> Iterator[Span]:
+    """The span of one HTTP request, which goes on where the caller's `traceparent` left off. Where there is `tracing`."""
     with _span(method, SpanKind.SERVER, {"request_id": request_id}, _parent(header)) as span:
         span.set_attribute("http.request.method", method)
         yield span

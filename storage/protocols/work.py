@@ -29,10 +29,12 @@ class DirtyItem:
 
 @dataclass(frozen=True, slots=True)
 class Backlog:
-    """How many entries wait for the index (deletions to be verified included), and since when the oldest does (None: none)."""
+    """How many entries wait for the index (deletions to be verified included), since when the oldest does (None: none), and how many
+    erasures of users and tenants are not seen through yet."""
 
     entries: int
     oldest: datetime | None = None
+    erasures: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ from memory.scope import NO_TENANT, Grant, Scope, system_scope
 from storage.protocols import Backlog, DirtyItem
 from storage.records.base import OnDatabase, owned, owner
 from storage.records.rows import columns, live, to_memory
-from storage.records.schema import dirty, memories, memory_tokens, receipts, tenants
+from storage.records.schema import dirty, erasures, memories, memory_tokens, receipts, tenants
 
 _CANDIDATES = 4
 """How many times more rows than asked for are looked at: some are locked by other workers in this very moment."""
@@ -137,13 +137,16 @@ class DirtyQueue(OnDatabase):
         await self._database.write(work)
 
     async def backlog(self, scope: Scope) -> Backlog:
-        """Entries that wait, deletions to be verified included: of scope's tenant, or of all with system_scope()."""
+        """Entries that wait, deletions to be verified included, and orders of erasure: of scope's tenant, or of all with system_scope()."""
         scope.require(Grant.SYSTEM)
-        query = select(func.count(), func.min(dirty.c.since)).select_from(dirty)
+        pending = select(func.count()).select_from(erasures)
+        if scope.tenant_id != NO_TENANT:
+            pending = pending.where(erasures.c.tenant_id == scope.tenant_id)
+        query = select(func.count(), func.min(dirty.c.since), pending.scalar_subquery()).select_from(dirty)
         if scope.tenant_id != NO_TENANT:
             query = query.where(dirty.c.tenant_id == scope.tenant_id)
-        entries, oldest = await self._database.read(lambda connection: tuple(connection.execute(query).one()))
-        return Backlog(entries, oldest)
+        entries, oldest, orders = await self._database.read(lambda connection: tuple(connection.execute(query).one()))
+        return Backlog(entries, oldest, orders)
 
     async def _scrubbed(self, item: DirtyItem) -> bool:
         """Whether the log was cut since the entry's content was taken out. One cut serves all that was deleted before it."""

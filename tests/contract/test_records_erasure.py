@@ -62,6 +62,7 @@ async def test_i3_erasing_a_user_destroys_at_once_and_is_complete_only_when_veri
     assert erasure.refs == (f"ref_{alice.tenant_id}_alice",)
     assert erasure.scope == alice_system(alice) and erasure.requested_at == NOON
     assert erasure.stores == receipt.stores
+    assert (await records.backlog(worker)).erasures == 1
     assert await records.advance_erasure(worker, erasure, "w", empty("claims"), later(60))
     assert await due(records, alice) == []  # the grace
     (erasure,) = await due(records, alice, now=later(61))
@@ -74,6 +75,7 @@ async def test_i3_erasing_a_user_destroys_at_once_and_is_complete_only_when_veri
     assert await records.advance_erasure(worker, erasure, "w", empty("index"), None)
     done = await records.receipt(alice, receipt.id)
     assert done.completed_at is not None
+    assert (await records.backlog(worker)).erasures == 0
     assert set(done.stores) == {"records", "keys", "index", "sessions", "claims"}
     assert {report.after for report in done.stores.values()} == {0}
     assert all(report.at is not None and report.method for report in done.stores.values())
