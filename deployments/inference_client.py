@@ -3,8 +3,10 @@
 import asyncio
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, Protocol
 
+import grpc
 from ray import serve
 from ray.exceptions import RayActorError, RayTaskError
 from ray.serve.exceptions import BackPressureError, DeploymentUnavailableError
@@ -36,6 +38,22 @@ class RerankingModel(Protocol):
         """A probability of relevance for each text."""
 
 
+class _Lost(Exception):
+    """The replica, or the connection to it, ended under a call. A model only computes: doing it again is safe."""
+
+
+def _is_lost(error: Exception) -> bool:
+    """By actor calls and over gRPC alike; Serve 2.60 tells a connection that broke before the replica answered by a RuntimeError."""
+    nothing_came = type(error) is RuntimeError and str(error).startswith("Unexpected error (")
+    return nothing_came or isinstance(error, (RayActorError, grpc.RpcError))
+
+
+def _told(ticket: Ticket | None, left_s: float | None = None) -> tuple[Ticket, ...]:
+    if ticket is None:
+        return ()
+    return (ticket if left_s is None else replace(ticket, timeout_s=left_s),)
+
+
 class _Handle:
     """A deployment of another application. Its handle is looked up at the first call: applications start in any order."""
 
@@ -45,19 +63,21 @@ class _Handle:
         self._retried = HANDLE_RETRIES.labels(deployment).inc
         self._handle: Any = None
 
-    async def call(self, method: str, timeout_s: float, *args: object) -> Any:
-        """One call; once more, within the same deadline, where the replica died under it."""
+    async def call(self, method: str, timeout_s: float, *args: object, ticket: Ticket | None = None) -> Any:
+        """One call; once more, in what is left of the time, where the replica died under it. A `ticket` goes before `args` and says
+        how much is left. Whoever is cancelled takes the work at the other end along."""
         started = time.perf_counter()
         try:
             async with asyncio.timeout(timeout_s):
                 try:
-                    return await self._once(method, *args)
-                except RayActorError:
+                    return await self._once(method, *_told(ticket), *args)
+                except _Lost:
                     self._retried()
-                    return await self._once(method, *args)
+                    left = timeout_s - (time.perf_counter() - started)
+                    return await self._once(method, *_told(ticket, left), *args)
         except TimeoutError:
             raise DeadlineExceeded(self._what) from None
-        except RayActorError:
+        except _Lost:
             raise Unavailable(self._what) from None
         finally:
             self._observe(time.perf_counter() - started)
@@ -72,15 +92,16 @@ class _Handle:
             except asyncio.CancelledError:
                 response.cancel()
                 raise
-        except BackPressureError:
-            raise Overloaded(self._what, 1.0) from None
+        except BackPressureError as error:
+            raise Overloaded(self._what, error.retry_after_s or 1.0) from None
         except RayTaskError as error:
             raise self._unwrap(error) from None
         except (DeploymentUnavailableError, KeyError):
             raise Unavailable(self._what) from None
         except Exception as error:
-            foreign = type(error).__module__.startswith(("ray.", "grpc"))
-            if foreign and not isinstance(error, RayActorError):  # `call` tries that one again
+            if _is_lost(error):
+                raise _Lost from None
+            if type(error).__module__.startswith(("ray.", "grpc")):
                 raise Unavailable(self._what) from None
             raise
 
@@ -113,12 +134,14 @@ class EmbedderHandle:
 
     async def queries(self, ticket: Ticket, texts: Sequence[str]) -> list[EncodedQuery]:
         with handing(ticket, "embedder.queries", len(texts)) as sent:
-            answer: list[EncodedQuery] = await self._remote.call("queries", sent.timeout_s, sent, list(texts))
+            answer: list[EncodedQuery] = await self._remote.call("queries", sent.timeout_s, list(texts), ticket=sent)
         return answer
 
     async def passages(self, ticket: Ticket, passages: Sequence[Passage]) -> list[EncodedPassage]:
         with handing(ticket, "embedder.passages", len(passages)) as sent:
-            answer: list[EncodedPassage] = await self._remote.call("passages", sent.timeout_s, sent, list(passages))
+            answer: list[EncodedPassage] = await self._remote.call(
+                "passages", sent.timeout_s, list(passages), ticket=sent
+            )
         return answer
 
 
@@ -128,5 +151,5 @@ class RerankerHandle:
 
     async def scores(self, ticket: Ticket, query: str, texts: Sequence[str]) -> list[float]:
         with handing(ticket, "reranker.scores", len(texts)) as sent:
-            answer: list[float] = await self._remote.call("scores", sent.timeout_s, sent, query, list(texts))
+            answer: list[float] = await self._remote.call("scores", sent.timeout_s, query, list(texts), ticket=sent)
         return answer
