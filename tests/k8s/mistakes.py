@@ -103,17 +103,20 @@ _REDIS = {"name": "RAY_REDIS_ADDRESS", "value": "redis:6379"}
 
 INVALID: list[tuple[str, list[Mistake]]] = [
     # KubeRay's operator, as Ready=False with the reason ValidationFailed and a Warning; the API server stores it.
-    ("an upgrade of no known kind", [Mistake("spec.upgradeStrategy", {"type": "Rolling"}, "upgradeStrategy")]),
+    (
+        "an upgrade of no known kind",
+        [Mistake("spec.upgradeStrategy", {"type": "Rolling"}, "UpgradeStrategy.Type value Rolling")],
+    ),
     (
         "incremental without options",
         [Mistake("spec.upgradeStrategy", {"type": "NewClusterWithIncrementalUpgrade"}, "ClusterUpgradeOptions")],
     ),
-    ("Redis named twice", [Mistake(f"{HEAD}.{RAY}.env.0", _REDIS, "RAY_REDIS_ADDRESS")]),
+    ("Redis named twice", [Mistake(f"{HEAD}.{RAY}.env", [_REDIS], "RAY_REDIS_ADDRESS")]),
     (
         "autoscaler named twice",
         [
             Mistake(
-                f"{HEAD}.{RAY}.env.0", {"name": "RAY_enable_autoscaler_v2", "value": "1"}, "RAY_enable_autoscaler_v2"
+                f"{HEAD}.{RAY}.env", [{"name": "RAY_enable_autoscaler_v2", "value": "1"}], "RAY_enable_autoscaler_v2"
             )
         ],
     ),

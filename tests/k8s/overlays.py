@@ -1,6 +1,7 @@
 """The overlays of k8s/ as kubectl renders them, moved into a namespace of a test."""
 
 import os
+import re
 import subprocess
 import tempfile
 from pathlib import Path
@@ -12,6 +13,9 @@ Manifest = dict[str, Any]
 
 K8S = Path(__file__).parents[2] / "k8s"
 OVERLAYS = sorted(path.parent for path in K8S.glob("overlays/*/kustomization.yaml"))
+KINDS = {kind for path in K8S.rglob("*.yaml") for kind in re.findall(r"^kind: (\w+)", path.read_text(), re.MULTILINE)}
+KINDS = KINDS - {"Kustomization", "Component"} | {"ConfigMap"}
+"""Every kind of object that our files hold, and the one that kustomize makes."""
 
 
 def rendered(overlay: Path, namespace: str) -> list[Manifest]:
