@@ -132,13 +132,24 @@ SPANS = Counter("strata_trace_spans", "Spans handed to the collector, or lost.",
 PARTITION = "partition"
 """A partition left over from a tenant that is gone. (One that a living tenant lacks shows as its entries missing.)"""
 PARTS = ("embedder", "index", "records", "reranker")
-MODELS = ("embedder", "reranker")
+STORES = ("sessions", "idempotency", "rates", "records", "tenants", "index")
+SECTIONS = ("slots", "summary", "memories", "documents", "recent")
+"""Of a prompt: those of which something may be cut."""
 
 # A rate can be asked for before anything ever went wrong.
 for _what in (*Drift, PARTITION):
     HEALED.labels(str(_what))
 for _part in PARTS:
     DEGRADED.labels(_part)
+for _store in STORES:
+    for _kind in ("unavailable", "deadline-exceeded"):
+        STORE_ERRORS.labels(_store, _kind)
+for _section in SECTIONS:
+    CUT.labels(_section)
+for _of in ("user", "tenant"):
+    ERASURES.labels(_of)
+for _result in ("exported", "failed"):
+    SPANS.labels(_result)
 
 _tenants: set[str] = set()
 
