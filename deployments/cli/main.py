@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
+from deployments.cli import size
 from deployments.kubernetes.cli import app as kubernetes
 from memory.errors import ConfigError, StrataError
 from memory.policy import Isolation
@@ -142,6 +143,9 @@ def migrate(
     from deployments.cli.migrate import run
 
     raise typer.Exit(run(config, check, wait, unreachable, console))
+
+
+app.command("size")(size.command)
 
 
 @tenants.command("apply")

@@ -1,0 +1,1 @@
+"""What Strata costs to run, measured for `strata size` and docs/capacity.md: `python -m benchmarks.capacity`."""

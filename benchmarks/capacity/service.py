@@ -1,0 +1,102 @@
+"""What a call costs in CPU, by process, and what the processes hold: on a Strata of its own (embedded tier, split topology)."""
+
+import asyncio
+import tempfile
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import asdict, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+
+from benchmarks.load.driving import Driver, connect
+from benchmarks.load.phrases import KEPT_EVERY, Questions, known
+from benchmarks.load.processes import Watch, spent
+from benchmarks.load.schedule import Call, Planned, Population, plan
+from benchmarks.load.users import ask, declare, indexed, populate
+from benchmarks.service import Service
+
+POPULATION = Population(tenants=4, users=6, sessions=1, skew=0.0)
+ENTRIES = 60
+"""Of each user: what is searched in."""
+RATE = 6.0
+"""Well below what two cores carry: a queue would put its own work into the figures."""
+IMPORTED = 240
+
+Kinds = dict[str, float]
+
+
+def costs(seconds: float, say: Callable[[str], None]) -> dict[str, Any]:
+    """`cpu_ms` by call and kind of process, of `seconds` of each call; `idle_ms_per_s`; `memory_mb` at the end."""
+    with tempfile.TemporaryDirectory(prefix="sc-") as folder, Service() as service:
+        keys = declare(service, Path(folder) / "tenants", POPULATION.tenants)
+        return asyncio.run(_measured(service, keys, seconds, say))
+
+
+async def _measured(service: Service, keys: list[str], seconds: float, say: Callable[[str], None]) -> dict[str, Any]:
+    watch = Watch(service.home)
+    async with connect(service.url) as http:
+        say("users and their memories")
+        slots = await populate(http, keys, POPULATION, ENTRIES)
+        driver = Driver(http, slots, Questions(20_000))
+        await driver.run(plan(RATE, 4, dict.fromkeys(Call, 1 / 3), POPULATION, 1))
+        await indexed(http)
+        say("idle")
+        idle = await _idle(watch, seconds)
+        cpu: dict[str, Kinds] = {}
+        for name, call, numbered in (
+            ("turn", Call.TURNS, _chatter),
+            ("kept_turn", Call.TURNS, _statement),
+            ("context", Call.CONTEXT, _as_it_is),
+            ("search", Call.SEARCH, _as_it_is),
+        ):
+            say(name)
+            planned = [numbered(one) for one in plan(RATE, seconds, {call: 1.0}, POPULATION, len(cpu) + 2)]
+            driver.outcomes.clear()
+            cpu[name] = await _cost(watch, http, idle, len(planned), partial(driver.run, iter(planned)))
+            failed = [outcome.status for outcome in driver.outcomes if not outcome.answered]
+            if failed or not planned:
+                raise RuntimeError(f"{name}: {len(failed)} of {len(planned)} calls failed: {sorted(set(failed))}")
+        say("entry")
+        cpu["entry"] = await _cost(watch, http, idle, IMPORTED, partial(_import, http, keys[0]))
+        memory = {kind: asdict(each) for kind, each in watch.memory().items()}
+    return {"cpu_ms": cpu, "idle_ms_per_s": idle, "memory_mb": memory, "entries_per_user": ENTRIES, "rate": RATE}
+
+
+async def _idle(watch: Watch, seconds: float) -> Kinds:
+    """Milliseconds of CPU a second by kind, with nothing to do."""
+    before, began = watch.cpu(), time.monotonic()
+    await asyncio.sleep(seconds)
+    return {kind: 1e3 * used / (time.monotonic() - began) for kind, used in spent(before, watch.cpu()).items()}
+
+
+async def _cost(
+    watch: Watch, http: aiohttp.ClientSession, idle: Kinds, calls: int, work: Callable[[], Awaitable[None]]
+) -> Kinds:
+    """Milliseconds of CPU a call by kind, over what the processes would have used anyway, until the index has it all."""
+    before, began = watch.cpu(), time.monotonic()
+    await work()
+    await indexed(http)
+    used, wall = spent(before, watch.cpu()), time.monotonic() - began
+    return {kind: max(0.0, 1e3 * seconds - idle.get(kind, 0.0) * wall) / calls for kind, seconds in used.items()}
+
+
+async def _import(http: aiohttp.ClientSession, key: str) -> None:
+    texts = known(10_000, IMPORTED)
+    for start in range(0, IMPORTED, 60):
+        part = [{"content": text} for text in texts[start : start + 60]]
+        await ask(http, "POST", "/v1/memories", key, {"user_id": "import", "mode": "verbatim", "memories": part})
+
+
+def _chatter(one: Planned) -> Planned:
+    return replace(one, number=one.number * KEPT_EVERY + 1 + one.number % (KEPT_EVERY - 1))
+
+
+def _statement(one: Planned) -> Planned:
+    return replace(one, number=one.number * KEPT_EVERY)
+
+
+def _as_it_is(one: Planned) -> Planned:
+    return one
