@@ -14,8 +14,9 @@ from typing import Final
 
 import numpy as np
 
+from memory.analysis import Analysis, analysed
 from memory.calibration import Features, ModelStatistics, Weights, relevance
-from memory.encoding import EncodedQuery, TokenVectors
+from memory.encoding import EncodedQuery, PackedTokens, TokenVectors
 from memory.entry import Kind, Memory, Source, Status
 from memory.fusion import Scores, folded, rrf, scaled, weighted
 from memory.late import LONG_QUESTION, late_scores
@@ -24,7 +25,9 @@ from memory.policy import Fusion, RecallPolicy
 from memory.ranking import age, decay, rank_score
 from memory.terms import terms
 from memory.text import language
-from memory.topics import limits, topics
+from memory.topics import limiting, topics, touching
+
+_ANSWERING: Final = touching(["answering"])
 
 
 @dataclass(frozen=True)
@@ -43,8 +46,14 @@ class Question:
         return question_content(self.text)
 
     @cached_property
-    def topics(self) -> frozenset[str]:
-        return topics(self.terms)
+    def touching(self) -> frozenset[str]:
+        """Terms that put an entry on a topic of the question."""
+        return touching(topics(self.terms))
+
+    @cached_property
+    def limiting(self) -> frozenset[str]:
+        """Terms by which an entry says what does not fit the user, in a topic of the question."""
+        return limiting(topics(self.terms))
 
     @cached_property
     def language(self) -> str:
@@ -57,18 +66,20 @@ class Question:
 
 @dataclass(frozen=True)
 class Found:
-    """A candidate, and what is known of it. `tokens` are unpacked and still sealed; None where the row waits for the index.
-    `cosine` and `bm25` are the index's, each None where that arm did not list the entry. With `unindexed` neither arm could have."""
+    """A candidate, and what is known of it. `tokens` are still sealed, packed as they are kept or not; None where the row waits for
+    the index. `cosine` and `bm25` are the index's, each None where that arm did not list the entry. With `unindexed` neither arm could
+    have. `analysis` is made here where the row brought none."""
 
     memory: Memory
-    tokens: TokenVectors | None = None
+    tokens: TokenVectors | PackedTokens | None = None
     cosine: float | None = None
     bm25: float | None = None
     unindexed: bool = False
+    analysis: Analysis | None = None
 
     @cached_property
-    def terms(self) -> list[str]:
-        return terms(self.memory.content)
+    def words(self) -> Analysis:
+        return self.analysis or analysed(self.memory.content, self.memory.subject)
 
     @cached_property
     def language(self) -> str:
@@ -81,24 +92,16 @@ class Found:
         said = self.memory.source is Source.USER and self.memory.status is Status.ACTIVE
         if not said or self.memory.kind not in (Kind.PREFERENCE, Kind.CONSTRAINT):
             return False
-        return "answering" in self.topics
+        return not self.about.isdisjoint(_ANSWERING)
 
     @cached_property
     def known_terms(self) -> frozenset[str]:
-        return frozenset(self.terms)
+        return frozenset(self.words.terms)
 
     @cached_property
-    def about(self) -> list[str]:
+    def about(self) -> frozenset[str]:
         """The entry's terms and those of the attribute that it sets: "用户是一名程序员" sets `job`."""
-        return self.terms + terms((self.memory.subject or "").replace(":", " ").replace("_", " "))
-
-    @cached_property
-    def topics(self) -> frozenset[str]:
-        return topics(self.about)
-
-    @cached_property
-    def limits(self) -> frozenset[str]:
-        return limits(self.about)
+        return self.known_terms.union(self.words.subject) if self.words.subject else self.known_terms
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +124,7 @@ def _keywords(question: Question, found: Sequence[Found]) -> Scores:
     indexed = _column([0.0 if f.bm25 is None else f.bm25 for f in found])
     waiting = np.array([f.unindexed and f.bm25 is None for f in found], dtype=bool)
     if waiting.any():
-        own = Bm25([document(f.terms) for f in found]).scores(question.terms)
+        own = Bm25([document(f.words.terms) for f in found]).scores(question.terms)
         both = (indexed > 0) & (own > 0)
         scale = float(np.median(indexed[both] / own[both])) if both.any() else 1.0
         indexed[waiting] = own[waiting] * scale
@@ -226,8 +229,8 @@ def _features(question: Question, found: Found, plain: float, statistics: ModelS
     return Features(
         late=late,
         coverage=coverage(question.content, found.known_terms),
-        topic=not question.topics.isdisjoint(found.topics),
-        limit=not question.topics.isdisjoint(found.limits),
+        topic=not question.touching.isdisjoint(found.about),
+        limit=not question.limiting.isdisjoint(found.about),
         personal=question.personal,
         crossing=question.language != found.language,
     )

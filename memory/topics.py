@@ -89,8 +89,15 @@ def _lexicon(words_of: Mapping[str, str]) -> dict[str, frozenset[str]]:
     return {term: frozenset(found) for term, found in lexicon.items()}
 
 
+def _turned(lexicon: Mapping[str, frozenset[str]]) -> dict[str, frozenset[str]]:
+    topics = {topic for found in lexicon.values() for topic in found}
+    return {topic: frozenset(term for term, found in lexicon.items() if topic in found) for topic in topics}
+
+
 _TOPICS_OF: Final = _lexicon(_WORDS)
 _LIMITS_OF: Final = _lexicon(_LIMITS)
+_TERMS_OF: Final = _turned(_TOPICS_OF)
+_LIMITING: Final = _turned(_LIMITS_OF)
 
 
 def topics(of: Collection[str]) -> frozenset[str]:
@@ -101,3 +108,13 @@ def topics(of: Collection[str]) -> frozenset[str]:
 def limits(of: Collection[str]) -> frozenset[str]:
     """The topics in which an entry says what does not fit the user, from its terms."""
     return frozenset(topic for term in of for topic in _LIMITS_OF.get(term, ()))
+
+
+def touching(of: Collection[str]) -> frozenset[str]:
+    """The terms of which one is enough to touch one of these topics: `topics(x)` and `of` meet where x and this do."""
+    return frozenset[str]().union(*(_TERMS_OF.get(topic, ()) for topic in of))
+
+
+def limiting(of: Collection[str]) -> frozenset[str]:
+    """The same for `limits`."""
+    return frozenset[str]().union(*(_LIMITING.get(topic, ()) for topic in of))

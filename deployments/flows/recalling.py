@@ -11,11 +11,11 @@ from datetime import UTC, tzinfo
 
 from deployments.edge.caller import Caller
 from deployments.services import Services
+from deployments.telemetry.metrics import CANDIDATES
 from memory.calibration import weights_for
 from memory.encoding import EncodedQuery
 from memory.errors import NotFound, StrataError
 from memory.ids import MemoryId
-from memory.late import unpack
 from memory.recall import Found, Question, Recalled
 from memory.recall import recall as judge
 from memory.terms import terms
@@ -96,6 +96,7 @@ async def recall(
     except StrataError:
         return Recall((), {}, (*degraded, "records"))
     candidates = [_found(row, hits.get(row.memory.id), bool(degraded)) for row in rows]
+    CANDIDATES.observe(len(candidates))
     best = await asyncio.to_thread(
         judge, Question(question, sealed), candidates, policy, statistics, svc.clock(), zone, weights_for(model_name)
     )
@@ -105,10 +106,11 @@ async def recall(
 def _found(row: RecalledRow, hit: Hit | None, no_index: bool) -> Found:
     return Found(
         memory=row.memory,
-        tokens=None if row.tokens is None else unpack(row.tokens),
+        tokens=row.tokens,
         cosine=None if hit is None else hit.cosine,
         bm25=None if hit is None else hit.bm25,
         unindexed=row.unindexed or no_index,
+        analysis=row.analysis,
     )
 
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
+from memory.analysis import Analysis
 from memory.encoding import PackedTokens
 from memory.entry import Kind, Memory, Revision, Status
 from memory.ids import MemoryId, TurnId
@@ -35,13 +36,14 @@ class Filters:
 
 @dataclass(frozen=True, slots=True)
 class RecalledRow:
-    """What the join brings: the live row, its sealed token vectors (None until indexed), whether it waits for the index, and
-    the outdated entry that it replaced, if one is kept."""
+    """What the join brings: the live row, its sealed token vectors (None until indexed), whether it waits for the index,
+    the outdated entry that it replaced, if one is kept, and its terms."""
 
     memory: Memory
     tokens: PackedTokens | None
     unindexed: bool = False
     predecessor: Memory | None = None
+    analysis: Analysis | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +117,7 @@ class RecordStore(Protocol):
         self, scope: Scope, ids: Sequence[MemoryId], filters: Filters, model_key: str, unindexed: int
     ) -> list[RecalledRow]:
         """The live rows among `ids` that pass `filters`, plus up to `unindexed` of the newest that still wait for the index, in no
-        order. One statement. Ids of others, or gone, are silently absent: to the caller they do not exist."""
+        order. One read. Ids of others, or gone, are silently absent: to the caller they do not exist."""
 
     async def recent(self, scope: Scope, limit: int) -> list[Memory]:
         """Active entries, most important and newest first: what recall falls back to without an index, and preloading."""

@@ -35,6 +35,7 @@ _EMPTIED = (
     "subject_digest",
     "sort_digest",
     "fingerprint_digest",
+    "analysis",
 )
 
 

@@ -6,6 +6,7 @@ database. On SQLite it runs in a thread (storage/records/sqlite.py says why), on
 
 import asyncio
 import logging
+import random
 import threading
 from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -30,7 +31,8 @@ Work = Callable[[Connection], T]
 _RERUN_SQLITE = ("database is locked", "database table is locked", "database schema is locked")
 _RERUN_MYSQL = {1213, 1205, 1020}  # deadlock, lock wait timeout, MariaDB's "record has changed"
 _RERUN_POSTGRES = {"40001", "40P01", "55P03"}
-_INTEGRITY_RERUNS = 3
+_INTEGRITY_RERUNS = 2  # after the first run
+_FIRST_PAUSE_S = 0.004
 _INSIST_S = 0.5
 
 
@@ -113,9 +115,15 @@ class Database:
         assert runner is not None
 
         async def attempts() -> T:
+            try:
+                return await runner.attempt(work, write)
+            except DBAPIError as error:  # nearly never: what repeats is set up for those alone
+                if not (contended(error) or isinstance(error, IntegrityError)):
+                    raise
+            await asyncio.sleep(random.uniform(0, _FIRST_PAUSE_S))  # noqa: S311 - spreads retries, no secret
             async for attempt in AsyncRetrying(
                 retry=_rerun,
-                wait=wait_random_exponential(multiplier=0.004, max=0.2),
+                wait=wait_random_exponential(multiplier=_FIRST_PAUSE_S, max=0.2),
                 stop=stop_after_delay(self._deadline_s),
                 reraise=True,
             ):

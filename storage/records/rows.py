@@ -5,6 +5,7 @@ from typing import Any, Final
 
 from sqlalchemy import ColumnElement, FromClause, Select, and_, exists, false, func, or_, select
 
+from memory.analysis import kept
 from memory.entry import Kind, Memory, Source, Status
 from memory.scope import Scope
 from storage.protocols import Filters
@@ -19,6 +20,9 @@ _KIND: Final = {kind.value: kind for kind in Kind}
 _SOURCE: Final = {source.value: source for source in Source}
 _STATUS: Final = {status.value: status for status in Status}
 _TUPLES: Final = ("entities", "turn_ids", "context_turn_ids")
+_PLACE: Final = {name: place for place, name in enumerate(FIELDS)}
+_KIND_AT, _SOURCE_AT, _STATUS_AT, _METADATA_AT = (_PLACE[name] for name in ("kind", "source", "status", "metadata"))
+_TUPLES_AT: Final = tuple(_PLACE[name] for name in _TUPLES)
 KEPT_BY_TOUCH: Final = ("last_access_at", "access_count")
 MAX_IN: Final = 5000
 """Ids in one statement; every database here takes more parameters than that."""
@@ -35,12 +39,13 @@ ENTRIES: Final[Select[Any]] = select(*columns(memories))
 
 def to_memory(values: Sequence[Any]) -> Memory:
     """An entry from its columns."""
-    row = dict(zip(FIELDS, values, strict=True))
-    row["kind"], row["source"], row["status"] = _KIND[row["kind"]], _SOURCE[row["source"]], _STATUS[row["status"]]
-    for name in _TUPLES:
-        row[name] = tuple(row[name] or ())
-    row["metadata"] = row["metadata"] or {}
-    return Memory(**row)
+    row = list(values)
+    row[_KIND_AT], row[_SOURCE_AT] = _KIND[row[_KIND_AT]], _SOURCE[row[_SOURCE_AT]]
+    row[_STATUS_AT] = _STATUS[row[_STATUS_AT]]
+    for place in _TUPLES_AT:
+        row[place] = tuple(row[place] or ())
+    row[_METADATA_AT] = row[_METADATA_AT] or {}
+    return Memory(*row)  # FIELDS are in its own order
 
 
 def to_row(memory: Memory, fingerprint: str | None) -> dict[str, Any]:
@@ -50,6 +55,7 @@ def to_row(memory: Memory, fingerprint: str | None) -> dict[str, Any]:
     for name in _TUPLES:
         row[name] = list(row[name])
     row["metadata"] = dict(memory.metadata)
+    row["analysis"] = kept(memory.content, memory.subject)
     row["subject_digest"] = None if memory.subject is None else digest(memory.subject)
     row["sort_digest"] = sort_digest(memory.subject)
     if fingerprint is not None:
@@ -87,6 +93,20 @@ def filter_terms(
     scope: Scope, filters: Filters, default: Status | None, table: FromClause = memories
 ) -> list[ColumnElement[bool]]:
     """Every filter, for every listing and search alike (P15). `default` is the status where the filters name none."""
+    terms = row_terms(filters, default, table)
+    if filters.entity is not None:
+        terms.append(
+            exists().where(
+                owned(memory_entities, scope),
+                memory_entities.c.memory_id == table.c.id,
+                memory_entities.c.name_digest == name_digest(filters.entity),
+            )
+        )
+    return terms
+
+
+def row_terms(filters: Filters, default: Status | None, table: FromClause = memories) -> list[ColumnElement[bool]]:
+    """Those that look at the entry's own row alone: all but the entity."""
     c = table.c
     terms: list[ColumnElement[bool]] = []
     status = unsearched(c.status)
@@ -108,14 +128,6 @@ def filter_terms(
         # Without a stated beginning, what was recorded held from then on: of the time before, nothing is known.
         terms.append(func.coalesce(c.valid_from, c.created_at) <= filters.as_of)
         terms.append(or_(c.valid_to.is_(None), c.valid_to > filters.as_of))
-    if filters.entity is not None:
-        terms.append(
-            exists().where(
-                owned(memory_entities, scope),
-                memory_entities.c.memory_id == c.id,
-                memory_entities.c.name_digest == name_digest(filters.entity),
-            )
-        )
     if filters.text is not None:
         terms.append(holds(c.content, filters.text))
     return terms

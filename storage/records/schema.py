@@ -81,6 +81,9 @@ memories = Table(
     Column("fingerprint_digest", DIGEST),
     Column("deleted_at", UtcDateTime),
     Column("receipt_id", ID),
+    Column(
+        "analysis", CONTENT
+    ),  # the content's terms (memory/analysis.py); null where an earlier release wrote the entry
     Index("ix_memories_page", "tenant_id", "user_id", "created_at", "id"),
     Index("ix_memories_recent", "tenant_id", "user_id", "status", "importance", "created_at"),
     Index("ix_memories_subject", "tenant_id", "user_id", "subject_digest"),

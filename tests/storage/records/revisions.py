@@ -5,6 +5,7 @@ from typing import Any
 
 from sqlalchemy import JSON, Connection, MetaData, Table, insert
 
+from memory.analysis import kept
 from storage.records.types import UtcDateTime, digest, name_digest, sort_digest
 
 AT = datetime(2026, 3, 2, 12, 0, 0, 123456, tzinfo=UTC)
@@ -130,7 +131,15 @@ _THIRD: dict[str, list[dict[str, Any]]] = {
     "memories": [{**row, "sort_digest": sort_digest(row.get("subject"))} for row in _FIRST["memories"]],
 }
 
-REVISIONS_WITH_DATA = {"0001": _FIRST, "0002": _SECOND, "0003": _THIRD}
+_FOURTH: dict[str, list[dict[str, Any]]] = {
+    **_THIRD,
+    "memories": [
+        {**row, "analysis": row.get("content") and kept(row["content"], row.get("subject"))}
+        for row in _THIRD["memories"]
+    ],
+}
+
+REVISIONS_WITH_DATA = {"0001": _FIRST, "0002": _SECOND, "0003": _THIRD, "0004": _FOURTH}
 
 
 def fill(connection: Connection, revision: str) -> None:
