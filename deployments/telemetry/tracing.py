@@ -57,6 +57,12 @@ def begin(settings: TelemetrySettings, deployment: str, version: str) -> None:
     _active = _Active(provider.get_tracer("strata", version), provider)
 
 
+def flush() -> None:
+    """Send what waits. It blocks: not for the event loop."""
+    if _active is not None:
+        _active.provider.force_flush(int(FLUSH_S * 1000))
+
+
 def end() -> None:
     """Send what waits, within a few seconds, and trace no more. It blocks: not for the event loop."""
     global _active
