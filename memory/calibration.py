@@ -95,7 +95,9 @@ def relevance(features: Features, weights: Weights | None = None) -> float:
         weights = KEYWORDS_ALONE
     elif weights is None:
         weights = BY_MODEL[DEFAULT]
-    logit = weights["bias"] + sum(weights[name] * value for name, value in features.inputs().items())
+    logit = weights["bias"]
+    for name, value in features.inputs().items():
+        logit += weights[name] * value
     return 1.0 / (1.0 + math.exp(-logit))
 
 

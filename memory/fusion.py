@@ -64,11 +64,13 @@ def identities(memory: Memory) -> Iterable[Hashable]:
         yield ("value", memory.subject, memory.value)
 
 
-def folded(ranked: Sequence[tuple[Memory, T]]) -> list[tuple[Memory, T]]:
-    """`ranked`, best first, without entries that say what a better one said already."""
+def folded(ranked: Iterable[tuple[Memory, T]], most: int | None = None) -> list[tuple[Memory, T]]:
+    """`ranked`, best first, without entries that say what a better one said already; the first `most` of them."""
     seen: set[Hashable] = set()
-    kept = []
+    kept: list[tuple[Memory, T]] = []
     for memory, payload in ranked:
+        if len(kept) == most:
+            break
         keys = set(identities(memory))
         if not keys & seen:
             kept.append((memory, payload))

@@ -77,15 +77,22 @@ class Found:
     unindexed: bool = False
     analysis: Analysis | None = None
 
-    @cached_property
+    @property
     def words(self) -> Analysis:
-        return self.analysis or analysed(self.memory.content, self.memory.subject)
+        if self.analysis is None:
+            object.__setattr__(self, "analysis", analysed(self.memory.content, self.memory.subject))
+        return self.analysis  # type: ignore[return-value]
 
-    @cached_property
+    @property
     def language(self) -> str:
         return self.memory.language or language(self.memory.content)
 
-    @cached_property
+    @property
+    def about(self) -> frozenset[str]:
+        """The entry's terms and those of the attribute that it sets: "用户是一名程序员" sets `job`."""
+        return frozenset(self.words.terms).union(self.words.subject)
+
+    @property
     def standing(self) -> bool:
         """Whether the entry says how the assistant shall answer ("always in Chinese", "回答要简洁"): a preference or constraint of
         that topic, said by the user. Whatever is asked, leaving it out makes the user say it again (M1)."""
@@ -93,15 +100,6 @@ class Found:
         if not said or self.memory.kind not in (Kind.PREFERENCE, Kind.CONSTRAINT):
             return False
         return not self.about.isdisjoint(_ANSWERING)
-
-    @cached_property
-    def known_terms(self) -> frozenset[str]:
-        return frozenset(self.words.terms)
-
-    @cached_property
-    def about(self) -> frozenset[str]:
-        """The entry's terms and those of the attribute that it sets: "用户是一名程序员" sets `job`."""
-        return self.known_terms.union(self.words.subject) if self.words.subject else self.known_terms
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,22 +182,22 @@ def recall(
     unrelated = None if statistics is None or long else statistics.late_mean
     similarity = similarities(late, keywords, policy, unrelated)
     judged = []
-    for i, one in enumerate(wanted):
-        features = _features(question, one, float(plain[i]), statistics)
+    for i, (one, likeness, match) in enumerate(zip(wanted, similarity.tolist(), plain.tolist(), strict=True)):
+        features = _features(question, one, match, statistics)
         probability = relevance(features, weights)
         if features.limit:  # an allergy resembles no question about dinner, and still belongs on top
-            similarity[i] = max(similarity[i], probability)
-        score = rank_score(one.memory, float(similarity[i]), policy, now)
-        judged.append(_Judged(i, one, features, score, probability))
+            likeness = max(likeness, probability)
+        score = rank_score(one.memory, likeness, policy, now)
+        judged.append(_Judged(i, one, features, likeness, score, probability))
     judged.sort(key=lambda j: (-j.score, -j.probability, j.found.memory.id))
     relevant = [(j.found.memory, j) for j in judged if j.probability >= policy.threshold]
     standing = [(j.found.memory, j) for j in judged if j.probability < policy.threshold and j.found.standing]
-    kept = folded(relevant)[: policy.limit]
+    kept = folded(relevant, policy.limit)
     room = min(policy.standing, policy.limit - len(kept))
     answer = []
-    for memory, chosen in folded([*kept, *standing])[: len(kept) + room]:
+    for memory, chosen in folded([*kept, *standing], len(kept) + room):
         measured = {
-            "similarity": float(similarity[chosen.place]),
+            "similarity": chosen.similarity,
             "late": float(late[chosen.place]),
             "late_plain": float(plain[chosen.place]),
             "late_reverse": float(reverse[chosen.place]),
@@ -220,17 +218,19 @@ class _Judged:
     place: int
     found: Found
     features: Features
+    similarity: float
     score: float
     probability: float
 
 
 def _features(question: Question, found: Found, plain: float, statistics: ModelStatistics | None) -> Features:
     late = None if statistics is None or math.isnan(plain) else statistics.late(plain)
+    about = found.about
     return Features(
         late=late,
-        coverage=coverage(question.content, found.known_terms),
-        topic=not question.touching.isdisjoint(found.about),
-        limit=not question.limiting.isdisjoint(found.about),
+        coverage=coverage(question.content, frozenset(found.words.terms) if found.words.subject else about),
+        topic=not question.touching.isdisjoint(about),
+        limit=not question.limiting.isdisjoint(about),
         personal=question.personal,
         crossing=question.language != found.language,
     )
