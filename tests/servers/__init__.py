@@ -23,6 +23,7 @@ from tests.servers.fixtures import (
 )
 from tests.servers.mariadbd import MariaDb
 from tests.servers.postgresql import Postgres
+from tests.servers.prometheus import Prometheus
 from tests.servers.redis_masters import RedisMasters
 from tests.servers.redis_node import Redis
 from tests.servers.redis_watched import WatchedRedis
@@ -31,6 +32,7 @@ from tests.servers.server import Server
 __all__ = [
     "MariaDb",
     "Postgres",
+    "Prometheus",
     "Redis",
     "RedisMasters",
     "Server",

@@ -19,6 +19,8 @@ PROGRAMS = {
     "initdb": "postgresql",
     "psql": "postgresql",
     "redis-server": "redis-server",
+    "prometheus": "prometheus",
+    "promtool": "prometheus",
 }
 """Where a package comes with a service there is a smaller one without, or the service is kept from starting: see `_INSTALL`."""
 
