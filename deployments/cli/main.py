@@ -74,11 +74,15 @@ def down() -> None:
 
 
 @app.command()
-def status(url: Url = LOCAL_URL) -> None:
-    """What runs, and whether each part answers."""
+def status(
+    url: Url = LOCAL_URL,
+    once: Annotated[bool, typer.Option("--once", help="One look; the default where there is no terminal.")] = False,
+    interval: Annotated[float, typer.Option(min=0.2, max=60, help="Seconds between two looks.")] = 2.0,
+) -> None:
+    """What runs, how fast, what waits, and whether each part answers; refreshed until Ctrl-C."""
     from deployments.cli.look import status as look
 
-    raise typer.Exit(look(url, console))
+    raise typer.Exit(look(url, console, interval, once))
 
 
 @app.command()
