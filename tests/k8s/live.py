@@ -193,13 +193,17 @@ class Cluster:
 
     # --- what others say of it
 
-    def warnings(self, namespace: str, expected: tuple[str, ...] = ("FailedScheduling",)) -> list[str]:
-        """`kind/name: reason: message` of every Warning event but those whose reason was expected."""
-        return sorted(
+    def warnings(self, namespace: str) -> list[str]:
+        """`kind/name: reason: message` of every Warning, but that no node is there and what is said of a race that is tried again."""
+        said = {
             f"{event['involvedObject'].get('kind')}/{event['involvedObject'].get('name')}: {event.get('reason')}: {event.get('message')}"
             for event in self.objects("events", namespace)
-            if event.get("type") == "Warning" and event.get("reason") not in expected
-        )
+            if event.get("type") == "Warning" and event.get("reason") != "FailedScheduling"
+        }
+        return sorted(each for each in said if not each.endswith(_RACES))
+
+
+_RACES = ("already exists", "please apply your changes to the latest version and try again")
 
 
 _REFUSED: Manifest = {

@@ -4,11 +4,14 @@ import copy
 from dataclasses import dataclass
 from typing import Any
 
+import yaml
+
 Manifest = dict[str, Any]
 
 HEAD = "spec.rayClusterConfig.headGroupSpec"
 GROUP = "spec.rayClusterConfig.workerGroupSpecs.0"
 RAY = "template.spec.containers.0"
+SERVE = "spec.serveConfigV2: "
 
 
 class _Gone:
@@ -20,7 +23,10 @@ GONE = _Gone()
 
 @dataclass(frozen=True)
 class Mistake:
-    """`value` at `path` (dots part the steps, a number is a place in a list); `says` is in what whoever notices answers."""
+    """`value` at `path` (dots part the steps, a number is a place in a list); `says` is in what whoever notices answers.
+
+    A path that starts with SERVE goes on inside the text of serveConfigV2.
+    """
 
     path: str
     value: Any
@@ -34,6 +40,12 @@ class Mistake:
     def into(self, manifest: Manifest) -> Manifest:
         """A copy of the manifest with the mistake in it. Makes what is missing on the way."""
         wrong = copy.deepcopy(manifest)
+        if self.path.startswith(SERVE):
+            inner = Mistake(self.path.removeprefix(SERVE), self.value, self.says)
+            wrong["spec"]["serveConfigV2"] = yaml.safe_dump(
+                inner.into(yaml.safe_load(manifest["spec"]["serveConfigV2"])), sort_keys=False
+            )
+            return wrong
         at: Any = wrong
         *way, last = self.path.split(".")
         for step in way:
@@ -132,6 +144,11 @@ INVALID: list[tuple[str, list[Mistake]]] = [
         ],
     ),
     ("pods that restart", [Mistake(f"{GROUP}.template.spec.restartPolicy", "Always", "restartPolicy")]),
+    (
+        "no version of Ray",
+        [Mistake("spec.rayClusterConfig.rayVersion", GONE, "RayVersion was not specified")],
+    ),  # with authOptions
+    ("a word for a version", [Mistake("spec.rayClusterConfig.rayVersion", "latest", "RayVersion format is invalid")]),
     ("a long name", [Mistake("metadata.name", "a" * 48, "no more than 47")]),
 ]
 
@@ -148,4 +165,45 @@ CLUSTER_ONLY: list[tuple[str, Mistake]] = [
         Mistake(f"{HEAD}.{RAY}.volumeMounts", [{"name": "no-such-volume", "mountPath": "/none"}], "no-such-volume"),
     ),
     ("root", Mistake(f"{HEAD}.{RAY}.securityContext", {"privileged": True}, "violates PodSecurity")),
+]
+
+UNSEEN: list[tuple[str, list[Mistake]]] = [
+    # Nobody: stored, judged valid, its cluster and pods made without a word. Only our lint says so.
+    ("a key that Serve does not know", [Mistake(f"{SERVE}applications.0.routeprefix", "/", "routeprefix")]),
+    (
+        "an option that Serve does not know",
+        [Mistake(f"{SERVE}applications.0.deployments.0.num_replica", 3, "num_replica")],
+    ),
+    (
+        "a resource that Ray does not know",
+        [Mistake(f"{SERVE}applications.0.deployments.0.ray_actor_options.num_cpu", 1, "num_cpu")],
+    ),
+    ("workers of any size", [Mistake(f"{GROUP}.{RAY}.resources", GONE, "resources")]),
+    (
+        "fault tolerance without a Redis",
+        [Mistake("spec.rayClusterConfig.gcsFaultToleranceOptions", {"externalStorageNamespace": "x"}, "redisAddress")],
+    ),
+    (
+        "one storage for two clusters",
+        [
+            Mistake(
+                "spec.rayClusterConfig.gcsFaultToleranceOptions.externalStorageNamespace",
+                "strata",
+                "externalStorageNamespace",
+            )
+        ],
+    ),
+    ("two groups of one name", [Mistake("spec.rayClusterConfig.workerGroupSpecs.1.groupName", "api", "groupName")]),
+    ("more than at most", [Mistake(f"{GROUP}.replicas", 99, "maxReplicas")]),
+    ("ports without serve", [Mistake(f"{HEAD}.{RAY}.ports", [{"name": "dashboard", "containerPort": 8265}], "serve")]),
+    (
+        "ports without dashboard",
+        [Mistake(f"{HEAD}.{RAY}.ports", [{"name": "serve", "containerPort": 8000}], "dashboard")],
+    ),
+    ("no upgrade", [Mistake("spec.upgradeStrategy", {"type": "None"}, "upgradeStrategy")]),
+    (
+        "a short grace period",
+        [Mistake(f"{GROUP}.template.spec.terminationGracePeriodSeconds", 5, "terminationGracePeriodSeconds")],
+    ),
+    ("an open cluster", [Mistake("spec.rayClusterConfig.authOptions", GONE, "authOptions")]),
 ]

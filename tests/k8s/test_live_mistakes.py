@@ -1,13 +1,15 @@
 """A deliberate mistake in each kind of manifest that we ship, and who refuses it: the API server, KubeRay's operator, or our own lint."""
 
 import copy
+import functools
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
+from deployments.kubernetes.lint import findings
 from tests.k8s.live import Cluster, Refused, condition, wait
-from tests.k8s.mistakes import CLUSTER_ONLY, INVALID, REFUSED, Mistake
+from tests.k8s.mistakes import CLUSTER_ONLY, INVALID, REFUSED, UNSEEN, Mistake
 from tests.k8s.overlays import KINDS, OVERLAYS, rendered
 
 Manifest = dict[str, Any]
@@ -48,8 +50,8 @@ def test_S_each_kind_that_we_ship_has_its_mistakes(shipped: dict[str, Manifest])
     ("kind", "mistake"),
     [
         pytest.param(kind, mistake, id=f"{kind}-{mistake.id}")
-        for kind, mistakes in REFUSED.items()
-        for mistake in mistakes
+        for kind in sorted(KINDS & set(REFUSED))
+        for mistake in REFUSED[kind]
     ],
 )
 def test_S_a_strict_dry_run_refuses_it(
@@ -70,21 +72,34 @@ def wrong(operated: Cluster, place: str, shipped: dict[str, Manifest]) -> dict[s
     """All that only the operator can judge, stored at once: name by what is wrong with it."""
     named, manifests = {}, []
     for number, (what, mistakes) in enumerate(INVALID):
-        manifest = _named(shipped["RayService"], f"invalid-{number}")
-        for mistake in mistakes:
-            manifest = mistake.into(manifest)
+        manifest = _with(mistakes, _named(shipped["RayService"], f"invalid-{number}"))
         manifests.append(manifest)
         named[what] = manifest["metadata"]["name"]
     for number, (what, mistake) in enumerate(CLUSTER_ONLY):
         manifests.append(mistake.into(_without_redis(shipped["RayService"], f"unmade-{number}")))
         named[what] = manifests[-1]["metadata"]["name"]
+    for number, (what, mistakes) in enumerate(UNSEEN):
+        manifests.append(_with(mistakes, _without_workers(shipped["RayService"], f"unseen-{number}")))
+        named[what] = manifests[-1]["metadata"]["name"]
     operated.apply(manifests)
     return named
+
+
+def _with(mistakes: list[Mistake], manifest: Manifest) -> Manifest:
+    return functools.reduce(lambda wrong, mistake: mistake.into(wrong), mistakes, manifest)
 
 
 def _named(service: Manifest, name: str) -> Manifest:
     manifest = copy.deepcopy(service)
     manifest["metadata"]["name"] = name
+    return manifest
+
+
+def _without_workers(service: Manifest, name: str) -> Manifest:
+    """Its head alone says whether the operator minds."""
+    manifest = _named(service, name)
+    for group in manifest["spec"]["rayClusterConfig"]["workerGroupSpecs"]:
+        group["minReplicas"] = 0
     return manifest
 
 
@@ -129,3 +144,37 @@ def test_S_only_a_warning_on_the_cluster_tells(
     wait(told, f"a Warning on the cluster for {what}")
     service = operated.object(RAY, wrong[what], place)
     assert service and condition(service, "Ready").get("reason") == "Initializing"
+
+
+# --- nobody but us
+
+
+@pytest.mark.parametrize(("what", "mistakes"), [pytest.param(*each, id=each[0].replace(" ", "-")) for each in UNSEEN])
+def test_S_nobody_notices_but_our_lint(
+    operated: Cluster,
+    place: str,
+    wrong: dict[str, str],
+    shipped: dict[str, Manifest],
+    what: str,
+    mistakes: list[Mistake],
+) -> None:
+    """The server stores it, the operator makes its head without a Warning; the lint names the place."""
+
+    def head() -> bool:
+        chosen = "ray.io/node-type=head"
+        return any(
+            pod["metadata"]["name"].startswith(f"{wrong[what]}-") for pod in operated.objects("pods", place, chosen)
+        )
+
+    wait(head, f"a head for {what}")
+    said = [
+        each
+        for each in operated.warnings(place)
+        if f"/{wrong[what]}" in each and f"/{wrong[what]}-redis-cleanup" not in each
+    ]
+    assert said == []
+    others = [each for each in rendered(OVERLAYS[0], place) if each["kind"] != "RayService"]
+    clean = findings([*others, shipped["RayService"]])
+    assert clean == []
+    found = [str(each) for each in findings([*others, _with(mistakes, shipped["RayService"])])]
+    assert any(mistakes[-1].says in each for each in found), found
