@@ -154,16 +154,21 @@ def size(demand: Demand, figures: Figures) -> Size:
     return Size(deployments, nodes, tuple(_stores(demand, figures)), tuple(_notes(demand, figures)))
 
 
-def replicas_for(busy: float, demand: Demand) -> int:
-    """Each uses one core at most: a replica is one event loop. In production any `spare` of them may be away."""
-    wanted = max(1, math.ceil(busy / demand.utilisation - 1e-9))
-    return wanted + demand.spare if demand.tier is Tier.PRODUCTION else wanted
+def working_replicas(busy: float, demand: Demand) -> int:
+    """The least that carry it, without spare ones. Each uses one core at most: a replica is one event loop."""
+    return max(1, math.ceil(busy / demand.utilisation - 1e-9))
+
+
+def _asked(busy: float, demand: Demand) -> float:
+    """Cores to ask for, in twentieths, a tenth at least."""
+    return max(0.1, math.ceil(20 * busy / demand.utilisation - 1e-9) / 20)
 
 
 def _deployment(kind: str, name: str, demand: Demand, figures: Figures) -> Deployment:
     busy = figures.busy(kind, demand)
-    replicas = replicas_for(busy, demand)
-    cores = max(0.1, math.ceil(20 * busy / replicas / demand.utilisation) / 20)
+    working = working_replicas(busy, demand)
+    replicas = working + (demand.spare if demand.tier is Tier.PRODUCTION else 0)
+    cores = _asked(busy / working, demand)  # what each needs while the spare ones are away
     memory = figures.resident_mb(kind)
     if demand.tier is Tier.EMBEDDED and kind in ("assembler", "memory api", "curator"):
         memory += CACHE_MB + OPEN_FILES * figures.index["local"]["open_file_kb"] / 1024
@@ -173,13 +178,12 @@ def _deployment(kind: str, name: str, demand: Demand, figures: Figures) -> Deplo
 
 def _node(kind: str, name: str, demand: Demand, figures: Figures) -> Deployment:
     busy = figures.busy(kind, demand)
-    cores = max(0.1, math.ceil(20 * busy / demand.utilisation) / 20)
     basis, why = _cpu_basis(demand, figures)
     return Deployment(
         f"{name} (each machine)",
         1,
         round(busy, 3),
-        cores,
+        _asked(busy, demand),
         math.ceil(figures.resident_mb(kind) * MARGIN / 16) * 16,
         basis,
         why,

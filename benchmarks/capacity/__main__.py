@@ -35,7 +35,7 @@ import psutil
 import yaml
 from rich.console import Console
 
-from benchmarks.capacity import document, growth, service, sizes, weaviate
+from benchmarks.capacity import document, growth, service, sizes
 from deployments.cli.size import FIGURES
 from storage.sessions import valkey_server
 
@@ -83,7 +83,7 @@ def measure(options: argparse.Namespace, home: Path) -> dict[str, Any]:
         "records": lambda: {name: _records(url, home) for name, url in urls.items()},
         "sessions": lambda: _sessions(home),
         "index": lambda: {"local": asyncio.run(sizes.index_sizes(home / "index", sizes.samples(2000)))},
-        "weaviate": lambda: weaviate.sizes(options.weaviate, options.weaviate_data, say),
+        "weaviate": lambda: _weaviate(options),
         "tenants": lambda: asyncio.run(
             growth.many_tenants(home / "many", f"sqlite:///{home / 'tenants.db'}", options.tenants, say)
         ),
@@ -102,6 +102,12 @@ def measure(options: argparse.Namespace, home: Path) -> dict[str, Any]:
 
 def _records(url: str, home: Path) -> Any:
     return asyncio.run(sizes.record_sizes(url or f"sqlite:///{home / 'records.db'}", sizes.samples(2000)))
+
+
+def _weaviate(options: argparse.Namespace) -> Any:
+    from benchmarks.capacity import weaviate  # the client is an extra
+
+    return weaviate.sizes(options.weaviate, options.weaviate_data, say)
 
 
 def _sessions(home: Path) -> Any:

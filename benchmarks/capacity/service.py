@@ -19,7 +19,7 @@ from benchmarks.load.users import ask, declare, indexed, populate
 from benchmarks.service import Service
 
 POPULATION = Population(tenants=4, users=6, sessions=1, skew=0.0)
-ENTRIES = 60
+ENTRIES = 100
 """Of each user: what is searched in."""
 RATE = 6.0
 """Well below what two cores carry: a queue would put its own work into the figures."""

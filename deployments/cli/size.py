@@ -79,7 +79,7 @@ def show(demand: Demand, found: Size, figures: Figures, console: Console) -> Non
         sizes = (str(each.replicas), f"{each.busy:.2f}", f"{each.cores:.2f}", str(each.memory_mb))
         table.add_row(each.name, *sizes, _mark(each.basis))
     table.add_section()
-    table.add_row("all, on one machine", "", "", f"{found.cores:.2f}", f"{found.memory_mb:,}", "")
+    table.add_row("together", "", "", f"{found.cores:.2f}", f"{found.memory_mb:,}", "")
     console.print(table)
     table = Table("store", "size", "", "from", title="Stores (one copy of each)")
     for line in found.stores:
