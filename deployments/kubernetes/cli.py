@@ -71,6 +71,23 @@ def lint(
 
 
 @app.command()
+def preflight(overlay: Annotated[str, typer.Argument(help="dev, gpu, ha, or a folder.")], root: Root = ROOT) -> None:
+    """Ask the cluster of kubectl's context for what an overlay needs: kinds, the Gateway class, Secrets with their keys. 1 where
+    something is missing."""
+    from deployments.kubernetes.kustomize import render as rendered
+    from deployments.kubernetes.lint.documents import of_kind
+    from deployments.kubernetes.preflight import look, missing
+
+    documents = rendered(_folder(overlay, root))
+    [service] = of_kind(documents, "RayService")
+    found = list(missing(documents, look(service["metadata"].get("namespace", "default"))))
+    for finding in found:
+        console.print(str(finding), markup=False)
+    console.print("The cluster has what it takes." if not found else f"{len(found)} missing.")
+    raise typer.Exit(1 if found else 0)
+
+
+@app.command()
 def secrets(
     overlay: Annotated[str, typer.Argument(help="dev, gpu, ha, or a folder.")],
     values: Annotated[

@@ -23,6 +23,7 @@ CLUSTER_ENVIRONMENT = {
     "STRATA_HOME": "/var/lib/strata",
     "STRATA_PREPARED": "1",  # Jobs migrate and declare tenants; the builders of the applications do not
     "PROMETHEUS_MULTIPROC_DIR": "/var/run/strata/metrics",  # shared with the sidecar that shows it
+    "STRATA_LOGS": "/proc/1/fd/1",  # lines where `kubectl logs` shows them, not in Ray's files
     "HF_HUB_OFFLINE": "1",
 }
 
