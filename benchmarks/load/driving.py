@@ -11,7 +11,7 @@ import orjson
 from benchmarks.load.figures import UNSENT, Outcome
 from benchmarks.load.phrases import Questions, message
 from benchmarks.load.schedule import Call, Planned
-from benchmarks.load.users import TURNS_PER_SESSION, Refused, Slot, open_session
+from benchmarks.load.users import Refused, Slot, open_session
 
 TIMEOUT_S = 30.0
 OPEN = "sessions"
@@ -57,16 +57,16 @@ class Driver:
 
     async def _call(self, one: Planned, began: float) -> None:
         slot = self.slots[one.tenant, one.user, one.session]
-        if one.call is Call.TURNS and slot.turns >= TURNS_PER_SESSION:
-            await self._next_session(slot, one, began)
+        if slot.worn:
+            await self._next_session(slot, began)
         path, body = self._request(one, slot)
         headers = {"Authorization": f"Bearer {slot.token}", "Content-Type": "application/json"}
         status, degraded = await self._answer(path, body, headers)
         self.outcomes.append(Outcome(one.call, one.at, time.perf_counter() - began - one.at, status, degraded))
 
-    async def _next_session(self, slot: Slot, one: Planned, began: float) -> None:
+    async def _next_session(self, slot: Slot, began: float) -> None:
         async with slot.lock:
-            if slot.turns < TURNS_PER_SESSION:
+            if not slot.worn:
                 return
             start, status = time.perf_counter(), "201"
             try:

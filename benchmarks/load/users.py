@@ -21,6 +21,8 @@ from benchmarks.service import Service
 MANY = 1_000_000
 TURNS_PER_SESSION = 40
 """After so many turns a user begins another session, as users do; a session that only grew would make its last calls dearer."""
+SESSION_S = 1500.0
+"""A session's token is good for an hour, and one that nobody uses is kept for half an hour."""
 _BACKLOG = re.compile(rb"^strata_index_backlog(?:\{[^}]*\})? ([0-9.e+]+)$", re.MULTILINE)
 
 
@@ -30,14 +32,20 @@ class Refused(Exception):
 
 @dataclass
 class Slot:
-    """One of a user's sessions. `lock`: whoever finds it full opens the next one, alone."""
+    """One of a user's sessions. `lock`: whoever finds it worn opens the next one, alone."""
 
     key: str
     user: str
     token: str = ""
     session: str = ""
     turns: int = 0
+    opened: float = 0.0
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+    @property
+    def worn(self) -> bool:
+        """Time for the next session: this one is long enough, or its token will expire."""
+        return self.turns >= TURNS_PER_SESSION or time.monotonic() - self.opened > SESSION_S
 
 
 def tenant_files(folder: Path, count: int, run: str) -> list[str]:
@@ -84,7 +92,7 @@ async def ask(http: aiohttp.ClientSession, method: str, path: str, credential: s
 
 async def open_session(http: aiohttp.ClientSession, slot: Slot) -> None:
     opened = await ask(http, "POST", "/v1/sessions", slot.key, {"user_id": slot.user})
-    slot.token, slot.session, slot.turns = opened["token"], opened["session_id"], 0
+    slot.token, slot.session, slot.turns, slot.opened = opened["token"], opened["session_id"], 0, time.monotonic()
 
 
 async def populate(

@@ -2,12 +2,16 @@
 
 import asyncio
 import math
+import time
 from collections import Counter
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 
 import numpy as np
 import pytest
 from aiohttp import web
+from aiohttp.typedefs import Handler
 
 from benchmarks.load.driving import Driver, connect
 from benchmarks.load.figures import (
@@ -224,6 +228,20 @@ def test_generated_tenants_are_what_the_product_reads(tmp_path):
     assert all(tenant.policy.quotas.requests_per_minute >= 1_000_000 for tenant in read)
 
 
+@asynccontextmanager
+async def serving(answer: Handler) -> AsyncIterator[str]:
+    """A service that answers every POST so."""
+    application = web.Application()
+    application.router.add_post("/{path:.*}", answer)
+    runner = web.AppRunner(application)
+    await runner.setup()
+    try:
+        await web.TCPSite(runner, "127.0.0.1", 0).start()
+        yield f"http://127.0.0.1:{runner.addresses[0][1]}"
+    finally:
+        await runner.cleanup()
+
+
 async def test_an_open_loop_counts_from_the_intended_start_and_what_it_could_not_send():
     """Two calls may be under way; the service holds every answer until the third was due: that one is counted, never queued."""
     free, both = asyncio.Event(), asyncio.Event()
@@ -236,27 +254,38 @@ async def test_an_open_loop_counts_from_the_intended_start_and_what_it_could_not
         await free.wait()
         return web.json_response({"degraded": ["index"]})
 
-    application = web.Application()
-    application.router.add_post("/{path:.*}", answer)
-    runner = web.AppRunner(application)
-    await runner.setup()
-    site = web.TCPSite(runner, "127.0.0.1", 0)
-    await site.start()
-    port = runner.addresses[0][1]
-    slots = {(0, 0, 0): Slot("key", "u", token="t", session="s")}
-    async with connect(f"http://127.0.0.1:{port}") as http:
+    slots = {(0, 0, 0): Slot("key", "u", token="t", session="s", opened=time.monotonic())}
+    async with serving(answer) as url, connect(url) as http:
         driver = Driver(http, slots, Questions(10), in_flight=2)
         calls = [
             Planned(0.0, call, 0, 0, 0, number) for number, call in enumerate((Call.CONTEXT, Call.SEARCH, Call.TURNS))
         ]
         running = asyncio.create_task(driver.run(iter(calls)))
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             await both.wait()
             free.set()
             await running
-    await runner.cleanup()
     assert Counter(outcome.status for outcome in driver.outcomes) == {"200": 2, UNSENT: 1}
     assert [outcome.call for outcome in driver.outcomes if outcome.status == UNSENT] == [Call.TURNS]
     assert all(outcome.degraded == ("index",) for outcome in driver.outcomes if outcome.answered)
     assert len(driver.late) == 2
     assert set(latencies(driver.outcomes)) == {ALL, "context", "search"}
+
+
+async def test_a_session_that_is_worn_is_followed_by_the_next_and_its_opening_is_counted_apart():
+    """An hour of load must not end in expired tokens, nor grow sessions that no user has."""
+    paths: list[str] = []
+
+    async def answer(request: web.Request) -> web.Response:
+        paths.append(request.path)
+        if request.path == "/v1/sessions":
+            return web.json_response({"token": "next", "session_id": "s2"}, status=201)
+        assert request.headers["Authorization"] == "Bearer next"
+        return web.json_response({"degraded": []})
+
+    async with serving(answer) as url, connect(url) as http:
+        driver = Driver(http, {(0, 0, 0): Slot("key", "u", token="old", session="s1", turns=40)}, Questions(10))
+        await driver.run(iter([Planned(0.0, Call.TURNS, 0, 0, 0, number) for number in range(3)]))
+    assert paths.count("/v1/sessions") == 1 and paths.count("/v1/sessions/s2/turns") == 3
+    assert Counter(outcome.call for outcome in driver.outcomes) == {"sessions": 1, "turns": 3}
+    assert all(outcome.answered for outcome in driver.outcomes)

@@ -200,17 +200,8 @@ def test_a_demand_that_makes_no_sense_is_refused(wrong):
 
 
 ASKED = [
-    "size",
-    "--tenants",
-    "3",
-    "--users-per-tenant",
-    "5",
-    "--entries-per-user",
-    "10",
-    "--turns-per-second",
-    "1",
-    "--contexts-per-second",
-    "1",
+    *("size", "--tenants", "3", "--users-per-tenant", "5", "--entries-per-user", "10"),
+    *("--turns-per-second", "1", "--contexts-per-second", "1"),
 ]
 
 
