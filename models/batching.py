@@ -7,7 +7,8 @@ and the bounds are models/fairqueue.py; here are the asyncio side, the one threa
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar, cast
 
@@ -18,6 +19,7 @@ from models.fairqueue import FairQueue, Job, QueueLoad
 
 if TYPE_CHECKING:
     from models.encoder import EncoderWork
+    from models.reranker import Pair, PairWork
 
 log = logging.getLogger(__name__)
 
@@ -31,6 +33,7 @@ _INLINE_CHARS = 2000
 _SLICE = 32
 """Items tokenized in one go, so that a large submit never keeps a small one waiting for its tokenizer."""
 _CLOSE_SECONDS = 10.0
+_KNOWN_GOOD = "a cup of tea"
 
 
 class Work(Protocol):
@@ -81,12 +84,19 @@ class Runtime(Protocol[Item, AnyWork, Result]):
 
     @property
     def batch_tokens(self) -> int: ...
+    @property
+    def launch_tokens(self) -> int: ...
     def tokenize(self, items: Sequence[Item], /) -> list[AnyWork]: ...
     def run(self, works: Sequence[AnyWork], /) -> list[Result]: ...
 
 
 class BatchQueue(Generic[In, Out]):
-    """One model, one device, many callers. `name` stands in errors ("the embedding model")."""
+    """One model, one device, many callers. `name` stands in errors ("the embedding model").
+
+    `max_wait_s` says for a kind of work how long it may have to wait: what would wait longer is refused at the door. Kinds that are not in
+    it wait as long as their tickets allow. `known_good` is an item that runs on any device that works: where a batch fails as a
+    whole, it is tried, and `check` tells of a device that is dead.
+    """
 
     def __init__(
         self,
@@ -94,6 +104,8 @@ class BatchQueue(Generic[In, Out]):
         *,
         name: str,
         max_items: int = 4096,
+        max_wait_s: Mapping[str, float] | None = None,
+        known_good: In | None = None,
         observer: Observer | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -101,12 +113,17 @@ class BatchQueue(Generic[In, Out]):
         self._observer = observer or _Nobody()
         self._runtime = runtime
         self._clock = clock
-        self._queue: FairQueue[tuple[Any, asyncio.Future[Out]]] = FairQueue(name, runtime.batch_tokens, max_items)
+        self._queue: FairQueue[tuple[Any, asyncio.Future[Out]]] = FairQueue(
+            name, runtime.batch_tokens, max_items, runtime.launch_tokens
+        )
+        self._max_wait_s = dict(max_wait_s or {})
+        self._known_good = known_good
         self._wake = asyncio.Event()
         self._device = ThreadPoolExecutor(1, thread_name_prefix="device")
         self._tokenizer = ThreadPoolExecutor(1, thread_name_prefix="tokenizer")
         self._pump: asyncio.Task[None] | None = None
         self._running_since: float | None = None
+        self._dead = False
         self._closed = False
 
     @property
@@ -124,15 +141,17 @@ class BatchQueue(Generic[In, Out]):
         return self._queue.most_at_once
 
     def check(self, stall_s: float = 60.0) -> None:
-        """Unavailable where the model no longer answers: closed, or one run has taken more than `stall_s` seconds."""
+        """Unavailable where the model no longer answers: closed, one run has taken more than `stall_s` seconds, or the device failed
+        even at what it can always do."""
         stalled = self._running_since is not None and self._clock() - self._running_since > stall_s
-        if self._closed or stalled or (self._pump is not None and self._pump.done()):
+        if self._closed or self._dead or stalled or (self._pump is not None and self._pump.done()):
             raise Unavailable(self.name)
 
     async def submit(self, ticket: Ticket, items: Sequence[In]) -> list[Out]:
         """One result for each item, in order: all, or the first error.
 
-        Overloaded where the queue or the tenant's part of it is full (nothing of the submit is queued then);
+        Overloaded where the queue or the tenant's part of it is full, or where it would wait for too long (nothing of the submit is
+        queued then);
         InvalidInput where the items could never fit; DeadlineExceeded `ticket.timeout_s` seconds from now; Unavailable where the
         model fails, or `close` came first. A caller that is cancelled takes its items with it.
         """
@@ -161,6 +180,8 @@ class BatchQueue(Generic[In, Out]):
                     works = await self._tokenized(part)
                     if self._closed:
                         raise Unavailable(self.name)
+                    if not jobs:
+                        self._admit(ticket, works)
                     new = self._jobs(ticket, works, deadline)
                     jobs += new
                     unused -= len(new)
@@ -171,6 +192,9 @@ class BatchQueue(Generic[In, Out]):
                 taken = min(job.taken for job in jobs)
                 self._observer.answered(taken - min(job.since for job in jobs), max(job.done for job in jobs) - taken)
                 return results
+        except Overloaded:
+            reason = "overloaded"
+            raise
         except TimeoutError:
             reason = "expired"
             raise DeadlineExceeded(self.name) from None
@@ -209,6 +233,14 @@ class BatchQueue(Generic[In, Out]):
     def _tell_queued(self) -> None:
         self._observer.queued(self._queue.queued_items, self._queue.queued_tokens)
 
+    def _admit(self, ticket: Ticket, works: list[Any]) -> None:
+        tokens = Counter[str]()
+        for work in works:
+            tokens[work.kind] += work.tokens
+        for kind, count in tokens.items():
+            if kind in self._max_wait_s:
+                self._queue.admit(ticket.tenant_id, kind, count, self._clock(), self._max_wait_s[kind])
+
     def _refused(self, reason: str, items: int) -> None:
         for _ in range(items):
             self._observer.refused(reason)
@@ -237,8 +269,12 @@ class BatchQueue(Generic[In, Out]):
                 job.taken = started
                 self._observer.waited(started - job.since)
             results = await loop.run_in_executor(self._device, self._run, [job.work[0] for job in taken.jobs])
-            self._running_since = None
             seconds = self._clock() - started
+            if not all(isinstance(result, StrataError) for result in results):
+                self._dead = False
+            elif self._known_good is not None:
+                await loop.run_in_executor(self._device, self._try, self._known_good)
+            self._running_since = None
             self._queue.record(taken.tokens, seconds)
             self._observer.ran(len(taken.jobs), taken.tokens, seconds)
             for job, result in zip(taken.jobs, results, strict=True):
@@ -260,17 +296,34 @@ class BatchQueue(Generic[In, Out]):
                 return [error if isinstance(error, StrataError) else Unavailable(self.name)]
             return [result for work in works for result in self._run([work])]
 
+    def _try(self, item: In) -> None:
+        """In the device's thread: a text of somebody's may be to blame, this one is not."""
+        try:
+            self._runtime.run(self._runtime.tokenize([item]))
+            self._dead = False
+        except Exception as error:
+            log.error("%s is dead: %s", self.name, type(error).__name__)
+            self._dead = True
+
 
 class EncoderQueue(BatchQueue[str | Passage, EncodedQuery | EncodedPassage]):
-    """The embedding model behind its queue, with its two kinds of work by their types."""
+    """The embedding model behind its queue, with its two kinds of work by their types. Questions wait no longer than `max_wait_s`."""
 
     def __init__(
         self,
         encoder: "Runtime[str | Passage, EncoderWork, EncodedQuery | EncodedPassage]",
         max_items: int = 4096,
         observer: Observer | None = None,
+        max_wait_s: float | None = None,
     ) -> None:
-        super().__init__(encoder, name="the embedding model", max_items=max_items, observer=observer)
+        super().__init__(
+            encoder,
+            name="the embedding model",
+            max_items=max_items,
+            max_wait_s={"query": max_wait_s} if max_wait_s else None,
+            known_good=_KNOWN_GOOD,
+            observer=observer,
+        )
 
     async def queries(self, ticket: Ticket, texts: Sequence[str]) -> list[EncodedQuery]:
         """As `submit`."""
@@ -279,6 +332,28 @@ class EncoderQueue(BatchQueue[str | Passage, EncodedQuery | EncodedPassage]):
     async def passages(self, ticket: Ticket, passages: Sequence[Passage]) -> list[EncodedPassage]:
         """As `submit`."""
         return cast(list[EncodedPassage], await self.submit(ticket, passages))
+
+
+class RerankerQueue(BatchQueue["Pair", float]):
+    """The reranker behind its queue."""
+
+    def __init__(
+        self,
+        reranker: "Runtime[Pair, PairWork, float]",
+        max_items: int = 4096,
+        observer: Observer | None = None,
+        max_wait_s: float | None = None,
+    ) -> None:
+        from models.reranker import Pair
+
+        super().__init__(
+            reranker,
+            name="the reranker",
+            max_items=max_items,
+            max_wait_s={"pair": max_wait_s} if max_wait_s else None,
+            known_good=Pair(_KNOWN_GOOD, _KNOWN_GOOD),
+            observer=observer,
+        )
 
 
 def _fail(future: "asyncio.Future[Any]", error: StrataError) -> None:

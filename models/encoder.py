@@ -113,6 +113,11 @@ class Encoder:
     def dtype(self) -> torch.dtype:
         return self.model.engine.dtype
 
+    @property
+    def launch_tokens(self) -> int:
+        """What starting a forward pass costs, in tokens' worth of time."""
+        return self.model.engine.launch_tokens
+
     def warm_up(self) -> None:
         """The first passes are slower than all others: run some before anybody waits."""
         self.encode_queries([" ".join(_PROBE[:1])])

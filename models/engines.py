@@ -17,7 +17,8 @@ from models.padding import padded_groups
 BATCH_TOKENS = {"cpu": 512, "cuda": 32_768, "mps": 8192}
 """Tokens in a forward pass: a CPU gains nothing above this, and whoever comes next waits for all of it."""
 LAUNCH_TOKENS = {"cpu": 32, "cuda": 4096, "mps": 512}
-"""What starting a forward pass costs, in tokens' worth of time."""
+"""What starting a forward pass costs by a model's own code, in tokens' worth of time."""
+_PACKED_LAUNCH_TOKENS = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +63,8 @@ class Engine(Protocol):
     where it ends in a head, [texts, labels]."""
 
     dtype: torch.dtype
+    launch_tokens: int
+    """What starting a pass costs, in tokens' worth of time."""
 
     def reads(self, tokens: int) -> int:
         """How many tokens the device reads for a text of so many."""
@@ -72,6 +75,8 @@ class Engine(Protocol):
 
 class Packed:
     """Without padding, for CPUs: texts of equal length stand together, and only attention sees where one ends."""
+
+    launch_tokens = _PACKED_LAUNCH_TOKENS
 
     def __init__(self, network: BertPass, budget: int, head: Head | None = None) -> None:
         """`budget`: tokens in one pass."""
@@ -133,7 +138,7 @@ class Padded:
         self._device = device
         self._pad_id = pad_id
         self._budget = budget
-        self._launch = LAUNCH_TOKENS[device.type]
+        self.launch_tokens = LAUNCH_TOKENS[device.type]
         self._shapes = shapes
         self._head = head
 
@@ -141,7 +146,7 @@ class Padded:
         return self._shapes.length(tokens)
 
     def run(self, texts: Sequence[Tokens]) -> Iterator[tuple[list[int], Tensor]]:
-        for rows in padded_groups([self.reads(len(text)) for text in texts], self._budget, self._launch):
+        for rows in padded_groups([self.reads(len(text)) for text in texts], self._budget, self.launch_tokens):
             yield rows, self._pass([texts[row] for row in rows])
 
     @torch.inference_mode()

@@ -6,7 +6,7 @@ present, neither with credit for the time it was idle nor without the debt it le
 its kinds of work, so that its own import does not hold up its own questions.
 """
 
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
@@ -15,8 +15,11 @@ from memory.errors import Overloaded
 
 W = TypeVar("W")
 
-_SMOOTHING = 0.2
+_KEPT = 0.8
+"""What a run leaves of the weight of those before it."""
 _RETRY_LEAST_S, _RETRY_MOST_S = 1.0, 60.0
+_STANDING_SHARE = 0.4
+"""Of a full run: so much may be ahead of a question in a queue that does not get empty any more."""
 
 
 @dataclass(eq=False, slots=True)
@@ -60,6 +63,34 @@ class Taken(Generic[W]):
         return sum(job.tokens for job in self.jobs)
 
 
+class Pace:
+    """How fast a device works, from its runs: a run takes as long as its tokens and, for starting at all, `launch_tokens` more.
+
+    Without the latter, small runs would pass for a slow device, and a burst onto an idle one be refused for nothing.
+    """
+
+    def __init__(self, launch_tokens: int) -> None:
+        self.launch_tokens = launch_tokens
+        self._tokens = 0.0
+        self._seconds = 0.0
+
+    def record(self, tokens: int, seconds: float) -> None:
+        if seconds > 0:
+            self._tokens = _KEPT * self._tokens + tokens + self.launch_tokens
+            self._seconds = _KEPT * self._seconds + seconds
+
+    def seconds(self, tokens: int, run_tokens: int) -> float:
+        """For so many, in runs of `run_tokens`; 0 where nothing ran yet."""
+        if not self._seconds:
+            return 0.0
+        launches = -(-tokens // run_tokens) * self.launch_tokens
+        return (tokens + launches) * self._seconds / self._tokens
+
+    def tokens_per_s(self, run_tokens: int) -> float:
+        """In full runs of so many; 0 where nothing ran yet."""
+        return run_tokens / self.seconds(run_tokens, run_tokens) if self._seconds else 0.0
+
+
 class _Shares:
     """Tokens served by key, on a clock that is the counter of whoever was served last."""
 
@@ -73,6 +104,20 @@ class _Shares:
     def least(self, keys: Iterable[str]) -> str:
         """The least served of `keys`, all of which have joined; the first of equals."""
         return min(keys, key=self._served.__getitem__)
+
+    def before(self, key: str, own: int, others: Iterable[tuple[str, int, int]]) -> int:
+        """Tokens that are served before the next job of `key` which has `own` of its own waiting already.
+
+        `others` are (key, tokens waiting, tokens of the first job). Each goes on as long as its counter is not above that of `key`, and
+        its last job may overshoot.
+        """
+        turn = max(self._served.get(key, 0.0), self._clock) + own
+        ahead = float(own)
+        for other, waiting, first in others:
+            behind = turn - self._served[other]
+            if other != key and behind >= 0:
+                ahead += min(waiting, behind + first)
+        return int(ahead)
 
     def charge(self, key: str, tokens: int) -> None:
         self._clock = max(self._clock, self._served[key])
@@ -93,14 +138,19 @@ class _Shares:
 class _Tenant(Generic[W]):
     seats: int = 0  # reserved, queued ones included
     queued: dict[str, OrderedDict[Job[W], None]] = field(default_factory=dict)
+    tokens: Counter[str] = field(default_factory=Counter)  # by kind
     shares: _Shares = field(default_factory=_Shares)
+
+    def first(self, kind: str | None = None) -> Job[W]:
+        """Of a kind, or of all."""
+        return next(iter(self.queued[kind or self.shares.least(self.queued)]))
 
 
 class FairQueue(Generic[W]):
     """At most `max_items` jobs wait, and a tenant may never hold more seats than it leaves free: alone half of the queue, the next
     greedy one a quarter, and so on. So an import cannot keep out those who have nothing in the queue yet (P39)."""
 
-    def __init__(self, name: str, batch_tokens: int, max_items: int) -> None:
+    def __init__(self, name: str, batch_tokens: int, max_items: int, launch_tokens: int = 0) -> None:
         self.name = name
         self.batch_tokens = batch_tokens
         self.max_items = max_items
@@ -110,7 +160,8 @@ class FairQueue(Generic[W]):
         self._seats = 0
         self._queued_items = 0
         self._queued_tokens = 0
-        self._tokens_per_s = 0.0
+        self._pace = Pace(launch_tokens)
+        self._busy_since: float | None = None
 
     @property
     def waiting(self) -> int:
@@ -127,8 +178,8 @@ class FairQueue(Generic[W]):
 
     @property
     def tokens_per_s(self) -> float:
-        """As measured by `record`; 0 before the first."""
-        return self._tokens_per_s
+        """What full runs reach, as measured by `record`; 0 before the first."""
+        return self._pace.tokens_per_s(self.batch_tokens)
 
     @property
     def most_at_once(self) -> int:
@@ -153,8 +204,37 @@ class FairQueue(Generic[W]):
         if not mine.seats:
             del self._tenants[tenant]
 
+    def ahead(self, tenant: str, kind: str) -> int:
+        """Tokens that will run before a job of this tenant and kind that were put now: its own, and what others are served of theirs
+        until its share's turn has come. Another tenant's backlog beyond that does not count (P39)."""
+        own = 0
+        mine = self._tenants.get(tenant)
+        if mine is not None and mine.queued:
+            kinds = [(one, mine.tokens[one], mine.first(one).tokens) for one in mine.queued]
+            own = mine.shares.before(kind, mine.tokens[kind], kinds)
+        return self._shares.before(tenant, own, [self._waiting(one) for one in self._active])
+
+    def _waiting(self, tenant: str) -> tuple[str, int, int]:
+        theirs = self._tenants[tenant]
+        return tenant, theirs.tokens.total(), theirs.first().tokens
+
+    def admit(self, tenant: str, kind: str, tokens: int, now: float, max_wait_s: float) -> None:
+        """Overloaded where `tokens` of this tenant would come too late: what is ahead of them takes more than `max_wait_s` seconds; or
+        the device has not been idle for as long, and more is ahead than they are themselves and two fifths of a full run.
+
+        So a burst is waited for, as long as it goes by in that time. In a queue that stands, waiting helps nobody: as many are
+        refused, and those who are not get their answer as soon as they can.
+        """
+        ahead = self.ahead(tenant, kind)
+        wait_s = self._pace.seconds(ahead, self.batch_tokens)
+        standing = self._busy_since is not None and now - self._busy_since > max_wait_s
+        if wait_s > max_wait_s or (standing and ahead > max(tokens, _STANDING_SHARE * self.batch_tokens)):
+            raise Overloaded(self.name, _bounded(wait_s))
+
     def put(self, jobs: Sequence[Job[W]]) -> None:
         """Queue jobs whose seats are reserved."""
+        if jobs and self._busy_since is None:
+            self._busy_since = jobs[0].since
         for job in jobs:
             mine = self._tenants[job.tenant]
             if job.tenant not in self._active:
@@ -164,6 +244,7 @@ class FairQueue(Generic[W]):
                 mine.queued[job.kind] = OrderedDict()
                 mine.shares.join(job.kind)
             mine.queued[job.kind][job] = None
+            mine.tokens[job.kind] += job.tokens
             self._queued_items += 1
             self._queued_tokens += job.tokens
 
@@ -181,7 +262,7 @@ class FairQueue(Generic[W]):
         """As of `now`, on the clock of the jobs."""
         heads = [next(iter(queued)) for tenant in self._active for queued in self._tenants[tenant].queued.values()]
         oldest = max((now - job.since for job in heads), default=0.0)
-        return QueueLoad(self._queued_items, self._queued_tokens, self._tokens_per_s, max(oldest, 0.0))
+        return QueueLoad(self._queued_items, self._queued_tokens, self.tokens_per_s, max(oldest, 0.0))
 
     def take(self, now: float) -> Taken[W]:
         """Jobs for one run of the device: fair in order, together at most `batch_tokens`, but at least one. O(jobs x tenants)."""
@@ -191,7 +272,7 @@ class FairQueue(Generic[W]):
         while self._active:
             tenant = self._shares.least(self._active)
             mine = self._tenants[tenant]
-            job = next(iter(mine.queued[mine.shares.least(mine.queued)]))
+            job = mine.first()
             if job.deadline <= now:
                 expired.append(job)
             elif batch and tokens + job.tokens > self.batch_tokens:
@@ -202,6 +283,8 @@ class FairQueue(Generic[W]):
                 self._shares.charge(tenant, job.tokens)
                 mine.shares.charge(job.kind, job.tokens)
             self._remove(job)
+        if not batch:  # whoever asks has a free device, and there is nothing to run
+            self._busy_since = None
         batch.sort(key=lambda job: job.tokens)
         return Taken(batch, expired)
 
@@ -212,21 +295,18 @@ class FairQueue(Generic[W]):
         return jobs
 
     def record(self, tokens: int, seconds: float) -> None:
-        """What a run took: the measured rate behind `retry_after_s`."""
-        if seconds > 0:
-            rate = tokens / seconds
-            self._tokens_per_s += (rate - self._tokens_per_s) * (_SMOOTHING if self._tokens_per_s else 1.0)
+        """What a run took."""
+        self._pace.record(tokens, seconds)
 
     @property
     def retry_after_s(self) -> float:
         """Seconds until what waits now will have run, between 1 and 60."""
-        if not self._tokens_per_s:
-            return _RETRY_LEAST_S
-        return min(max(self._queued_tokens / self._tokens_per_s, _RETRY_LEAST_S), _RETRY_MOST_S)
+        return _bounded(self._pace.seconds(self._queued_tokens, self.batch_tokens))
 
     def _remove(self, job: Job[W]) -> None:
         mine = self._tenants[job.tenant]
         del mine.queued[job.kind][job]
+        mine.tokens[job.kind] -= job.tokens
         self._queued_items -= 1
         self._queued_tokens -= job.tokens
         if not mine.queued[job.kind]:
@@ -238,3 +318,7 @@ class FairQueue(Generic[W]):
             if not self._active:
                 self._shares.finish()
         self.release(job.tenant, 1)
+
+
+def _bounded(seconds: float) -> float:
+    return min(max(seconds, _RETRY_LEAST_S), _RETRY_MOST_S)

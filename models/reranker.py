@@ -103,6 +103,11 @@ class Reranker:
     def dtype(self) -> torch.dtype:
         return self.engine.dtype
 
+    @property
+    def launch_tokens(self) -> int:
+        """What starting a forward pass costs, in tokens' worth of time."""
+        return self.engine.launch_tokens
+
     def warm_up(self) -> None:
         """The first passes are slower than all others: run some before anybody waits."""
         self.scores(_PROBE[0].question, [pair.passage for pair in _PROBE])

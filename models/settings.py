@@ -33,6 +33,12 @@ class EncoderSettings(_Settings):
         default=None, ge=1, le=4_000_000, description="Padded tokens in one forward pass; by device where left out."
     )
     max_queue_items: int = Field(default=4096, ge=1, le=1_000_000, description="Texts waiting at most, in a replica.")
+    max_wait_s: float = Field(
+        default=0.25,
+        gt=0,
+        le=60,
+        description="A question that would wait longer is refused at once: its caller goes on with keywords.",
+    )
     threads: int = Field(default=1, ge=1, le=256, description="Threads of one forward pass on a CPU.")
     device: str = Field(default="auto", pattern=r"^(auto|cpu|mps|cuda(:\d+)?)$")
 
@@ -47,6 +53,12 @@ class RerankerSettings(_Settings):
     max_tokens: int = Field(default=512, ge=8, le=32_768, description="Of one pair; the passage's tail is cut first.")
     batch_tokens: int | None = Field(default=None, ge=1, le=4_000_000)
     max_queue_items: int = Field(default=4096, ge=1, le=1_000_000)
+    max_wait_s: float = Field(
+        default=2.0,
+        gt=0,
+        le=60,
+        description="Pairs that would wait longer are refused at once: the order stays as it was.",
+    )
     threads: int = Field(default=1, ge=1, le=256)
     device: str = Field(default="auto", pattern=r"^(auto|cpu|mps|cuda(:\d+)?)$")
 

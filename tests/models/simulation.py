@@ -2,7 +2,7 @@
 
 import heapq
 import random
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import count
 
@@ -66,10 +66,12 @@ def sorted_run_seconds(lengths: list[int], budget: int) -> float:
     return sum(run_seconds([lengths[i] for i in group]) for group in groups)
 
 
-def pull(arrivals: Iterable[Arrival], batch_tokens: int = 1024, max_items: int = 4096) -> Outcome:
-    """The queue under test, pulled whenever the device is free."""
+def pull(
+    arrivals: Iterable[Arrival], batch_tokens: int = 1024, max_items: int = 4096, max_wait_s: float | None = None
+) -> Outcome:
+    """The queue under test, pulled whenever the device is free. Questions wait for `max_wait_s` at most."""
     outcome = Outcome(sorted(arrivals, key=lambda a: a.at))
-    queue: FairQueue[Arrival] = FairQueue("device", batch_tokens, max_items)
+    queue: FairQueue[Arrival] = FairQueue("device", batch_tokens, max_items, LAUNCH_TOKENS)
     jobs: dict[Arrival, Job[Arrival]] = {}
     events: list[tuple[float, int, Callable[[float], None]]] = []
     number = count()
@@ -84,7 +86,14 @@ def pull(arrivals: Iterable[Arrival], batch_tokens: int = 1024, max_items: int =
         except Overloaded:
             arrival.refused = True
             return
-        jobs[arrival] = Job(arrival.tenant, arrival.kind, arrival.tokens, now + arrival.timeout_s, arrival)
+        if max_wait_s is not None and arrival.kind == "query":
+            try:
+                queue.admit(arrival.tenant, arrival.kind, arrival.tokens, now, max_wait_s)
+            except Overloaded:
+                queue.release(arrival.tenant, 1)
+                arrival.refused = True
+                return
+        jobs[arrival] = Job(arrival.tenant, arrival.kind, arrival.tokens, now + arrival.timeout_s, arrival, now)
         queue.put([jobs[arrival]])
         outcome.most_waiting = max(outcome.most_waiting, queue.waiting)
         start(now)
@@ -144,10 +153,17 @@ def fixed_window(arrivals: Iterable[Arrival], wait_s: float = 0.010, max_batch: 
     return outcome
 
 
-def poisson(load: float, seconds: float, tenants: int = 8, seed: int = 1) -> list[Arrival]:
+TEXTS = (8, 12, 16, 20, 30, 40, 60, 90, 150, 300)
+QUESTIONS = (8, 9, 10, 11, 12, 14, 16, 18, 22, 28)
+SATURATED = 0.85
+"""What questions in full batches of 512 tokens leave of TOKENS_PER_S: padding and launches take the rest."""
+
+
+def poisson(
+    load: float, seconds: float, tenants: int = 8, seed: int = 1, lengths: Sequence[int] = TEXTS
+) -> list[Arrival]:
     """Texts of mixed lengths at `load` times what the device could do without padding or launches."""
     rng = random.Random(seed)
-    lengths = [8, 12, 16, 20, 30, 40, 60, 90, 150, 300]
     per_s = load * TOKENS_PER_S / (sum(lengths) / len(lengths))
     arrivals, now = [], 0.0
     while (now := now + rng.expovariate(per_s)) < seconds:

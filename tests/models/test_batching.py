@@ -30,6 +30,7 @@ class Device:
     """Answers a text with its upper case, once the test lets it run. It fails on "bad" and notes what reaches it."""
 
     batch_tokens = 100
+    launch_tokens = 0
 
     def __init__(self, free: bool = True) -> None:
         self.gate = threading.Event()
@@ -38,16 +39,18 @@ class Device:
         self.ran: list[list[str]] = []
         self.started = threading.Event()
         self.threads: set[str] = set()
+        self.kind = "query"
+        self.broken = False
 
     def tokenize(self, items: Sequence[str]) -> list[Text]:
-        return [Text(item) for item in items]
+        return [Text(item, self.kind) for item in items]
 
     def run(self, works: Sequence[Text]) -> list[str]:
         self.threads.add(threading.current_thread().name)
         self.ran.append([work.text for work in works])
         self.started.set()
         assert self.gate.wait(10)
-        if any(work.text == "bad" for work in works):
+        if self.broken or any(work.text == "bad" for work in works):
             raise RuntimeError("cannot take: " + " ".join(work.text for work in works))
         return [work.text.upper() for work in works]
 
@@ -305,6 +308,53 @@ async def test_the_observer_sees_each_item_once():
     assert counts.queues[-1] == (0, 0)
     assert len(counts.answers) == 2
     assert all(waited >= 0 and ran >= 0 for waited, ran in counts.answers)
+    await queue.close()
+
+
+async def test_a_question_that_would_wait_too_long_is_refused_at_once_and_a_passage_is_not():
+    now = 0.0
+    device, counts = Device(free=False), Counts()
+    queue = BatchQueue(device, name="the model", max_wait_s={"query": 1.0}, observer=counts, clock=lambda: now)
+    first = await held(queue, device)
+    now = 0.4  # 4 tokens: 10 a second
+    device.gate.set()
+    await first
+    device.gate.clear()
+    device.started.clear()
+    running = await held(queue, device)
+    waiting = asyncio.create_task(queue.submit(ticket("a"), ["12345", "678901"]))  # 1.1 s
+    await settled(queue, 2)
+    with pytest.raises(Overloaded):
+        await queue.submit(ticket("a"), ["late"])
+    assert counts.reasons == ["overloaded"]
+    assert queue.waiting == 2
+    other = asyncio.create_task(queue.submit(ticket("b"), ["soon"]))  # P39
+    device.kind = "passage"
+    passage = asyncio.create_task(queue.submit(ticket("a"), ["any time"]))
+    await settled(queue, 4)
+    device.gate.set()
+    assert await waiting == ["12345", "678901"]
+    assert [await other, await passage, await running] == [["SOON"], ["ANY TIME"], ["HELD"]]
+    await queue.close()
+
+
+async def test_a_device_that_fails_at_what_it_can_always_do_is_dead():
+    """A text that no device can take is no sign of that: whoever sends it again and again restarts nobody."""
+    device = Device()
+    queue = BatchQueue(device, name="the model", known_good="good")
+    for _ in range(3):
+        with pytest.raises(Unavailable):
+            await queue.submit(ticket(), ["bad"])
+        queue.check()
+    assert device.ran == [["bad"], ["good"]] * 3
+    device.broken = True
+    with pytest.raises(Unavailable):
+        await queue.submit(ticket(), ["fine otherwise"])
+    with pytest.raises(Unavailable):
+        queue.check()
+    device.broken = False
+    assert await queue.submit(ticket(), ["fine"]) == ["FINE"]
+    queue.check()
     await queue.close()
 
 

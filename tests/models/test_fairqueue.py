@@ -1,12 +1,13 @@
 """The queue in front of a model, in virtual time: latency and throughput, fairness, bounds, and nothing run for the departed."""
 
+import random
 from copy import deepcopy
 
 import pytest
 
 from memory.errors import Overloaded
-from models.fairqueue import FairQueue, Job
-from tests.models.simulation import TOKENS_PER_S, Arrival, fixed_window, poisson, pull
+from models.fairqueue import FairQueue, Job, Pace
+from tests.models.simulation import QUESTIONS, SATURATED, TOKENS_PER_S, Arrival, fixed_window, poisson, pull
 
 
 def job(tenant: str, tokens: int = 10, kind: str = "query", deadline: float = 100.0) -> Job[str]:
@@ -112,6 +113,140 @@ def test_nobody_starves_under_overload():
     outcome = pull(load, max_items=400)
     assert len(outcome.served("quiet")) == 10
     assert outcome.latency(1.0, "quiet") < 3.0
+
+
+# --- waiting no longer than is worth it -----------------------------------------------------------------------------
+
+# batch of 100 tokens, 1,000 tokens a second: 100 tokens take 0.1 s
+ADMITTED = [
+    # who waits already                                         tenant, kind, tokens, busy for, ahead, admitted within 0.25 s
+    ("nobody", [], ("a", "query", 10), 0.0, 0, True),
+    ("its own, in time", [job("a", 200)], ("a", "query", 10), 0.0, 200, True),
+    ("its own, too much", [job("a", 200), job("a", 100)], ("a", "query", 10), 0.0, 300, False),
+    (
+        "another's backlog counts by its share alone (P39)",
+        [job("b", 20) for _ in range(50)],
+        ("a", "query", 10),
+        9.0,
+        20,
+        True,
+    ),
+    ("and so its own import", [job("a", 20, "passage") for _ in range(50)], ("a", "query", 10), 9.0, 20, True),
+    ("who asks much waits for its own", [job("a", 20) for _ in range(50)], ("a", "query", 10), 0.0, 1000, False),
+    (
+        "beside a greedy one, its own counts double",
+        [job("b", 20) for _ in range(50)] + [job("a", 20) for _ in range(5)],
+        ("a", "query", 10),
+        0.0,
+        220,
+        True,
+    ),
+    ("a burst is waited for", [job("a", 20) for _ in range(10)], ("a", "query", 10), 0.2, 200, True),
+    ("a queue that stands is not", [job("a", 20) for _ in range(10)], ("a", "query", 10), 0.3, 200, False),
+    ("but what the next run takes is", [job("a", 20), job("a", 20)], ("a", "query", 10), 9.0, 40, True),
+    ("and as much as it brings itself", [job("a", 60)], ("a", "query", 60), 9.0, 60, True),
+]
+
+
+@pytest.mark.parametrize(
+    ("waiting", "new", "busy_for", "ahead", "admitted"), [row[1:] for row in ADMITTED], ids=[row[0] for row in ADMITTED]
+)
+def test_a_question_is_refused_where_it_would_wait_too_long(waiting, new, busy_for, ahead, admitted):
+    queue = queue_of(*(Job(one.tenant, one.kind, one.tokens, one.deadline, one.work) for one in waiting))
+    queue.record(tokens=1000, seconds=1.0)
+    tenant, kind, tokens = new
+    assert queue.ahead(tenant, kind) == ahead
+    if admitted:
+        queue.admit(tenant, kind, tokens, busy_for, max_wait_s=0.25)
+    else:
+        with pytest.raises(Overloaded) as refused:
+            queue.admit(tenant, kind, tokens, busy_for, max_wait_s=0.25)
+        assert 1.0 <= refused.value.retry_after_s <= 60.0
+
+
+def test_retry_after_a_refused_question_is_what_is_ahead_of_it():
+    queue = queue_of(*(job("a", 100) for _ in range(70)))
+    queue.record(tokens=1000, seconds=1.0)
+    with pytest.raises(Overloaded) as refused:
+        queue.admit("a", "query", 10, 0.0, max_wait_s=0.25)
+    assert refused.value.retry_after_s == pytest.approx(7.0)
+
+
+def test_what_was_told_to_be_ahead_is_what_runs_first():
+    """Three tenants with debts and backlogs of their own: a question that is put behind them runs when `ahead` said, within one job
+    of each other tenant and kind."""
+    rng = random.Random(3)
+    for _ in range(40):
+        queue = queue_of(batch_tokens=1)  # a job a run: the order is seen
+        tenants = ["a", "b", "c", "d"]
+        for _ in range(rng.randrange(5, 60)):
+            one = job(rng.choice(tenants), rng.randrange(1, 30), rng.choice(["query", "passage"]))
+            queue.reserve(one.tenant, 1)
+            queue.put([one])
+            if rng.random() < 0.4:
+                queue.take(0.0)
+        told = queue.ahead("a", "query")
+        mine = job("a", 10)
+        queue.reserve("a", 1)
+        queue.put([mine])
+        ran = 0
+        while mine not in (jobs := queue.take(0.0).jobs):
+            ran += sum(one.tokens for one in jobs)
+        assert abs(told - ran) <= 30 * len(tenants)
+
+
+def test_a_device_that_was_idle_has_no_standing_queue():
+    queue = queue_of(*(job("a", 20) for _ in range(10)))
+    queue.record(tokens=1000, seconds=1.0)
+    while queue.take(5.0).jobs:
+        pass
+    for _ in range(10):
+        queue.reserve("a", 1)
+        queue.put([Job("a", "query", 20, 100.0, "", since=9.0)])
+    queue.admit("a", "query", 10, 9.1, max_wait_s=0.25)
+
+
+def test_the_pace_of_small_runs_does_not_pass_for_a_slow_device():
+    """A run of 10 tokens costs as much as 30: twenty for its start."""
+    pace = Pace(launch_tokens=20)
+    assert pace.tokens_per_s(180) == pace.seconds(100, 180) == 0.0
+    for _ in range(5):
+        pace.record(tokens=10, seconds=0.03)
+    assert pace.seconds(180, 180) == pytest.approx(0.2)
+    assert pace.seconds(360, 180) == pytest.approx(0.4)
+    assert pace.tokens_per_s(180) == pytest.approx(900)
+    for _ in range(60):
+        pace.record(tokens=180, seconds=0.4)  # a neighbour takes half of the machine
+    assert pace.tokens_per_s(180) == pytest.approx(450, rel=0.01)
+
+
+@pytest.mark.parametrize("tenants", [1, 8, 40])
+def test_overload_keeps_the_tail_within_three_times_that_of_a_calm_hour(tenants):
+    """120 % of what the device does, against 60 %: those who are answered are answered soon, the rest is told at once."""
+    calm, full = (
+        pull(poisson(load, 60, tenants, lengths=QUESTIONS), batch_tokens=512, max_wait_s=0.25)
+        for load in (0.6 * SATURATED, 1.2 * SATURATED)
+    )
+    assert sum(a.refused for a in calm.arrivals) <= 0.001 * len(calm.arrivals)
+    assert full.latency(0.99) < 3 * calm.latency(0.99)
+    assert full.tokens_per_s() > 0.9 * SATURATED * TOKENS_PER_S
+    assert sum(a.refused for a in full.arrivals) < 0.3 * len(full.arrivals)
+    assert not any(a.expired for a in full.arrivals)
+
+
+def test_p39_a_modest_tenant_is_answered_beside_one_that_asks_without_end():
+    greedy = [Arrival(a.at, "greedy", a.tokens) for a in poisson(3.0, 20, lengths=QUESTIONS)]
+    modest = [Arrival(0.5 + 0.25 * i, "modest", 14) for i in range(70)]
+    pull([*greedy, *modest], batch_tokens=512, max_wait_s=0.25)
+    assert not any(a.refused for a in modest)
+    assert max(a.latency for a in modest) < 0.25
+    assert sum(a.refused for a in greedy) > 0.5 * len(greedy)
+
+
+def test_an_import_is_never_refused_for_waiting():
+    archive = [Arrival(0.0, "importer", 60, kind="passage", timeout_s=600) for _ in range(3000)]
+    outcome = pull(archive, max_items=12_000, max_wait_s=0.25)
+    assert len(outcome.served("importer")) == 3000
 
 
 # --- bounds --------------------------------------------------------------------------------------------------------
