@@ -22,12 +22,14 @@ def loaded(settings: EncoderSettings) -> Encoder:
 class InProcessEmbedder:
     """An EmbeddingModel for the fused topology, tests, benchmarks and tools; one machine, one process."""
 
-    def __init__(self, encoder: Encoder, max_queue_items: int = 4096) -> None:
-        self._encoder, self._queue = encoder, EncoderQueue(encoder, max_queue_items, QueueMetrics("embedder"))
+    def __init__(self, encoder: Encoder, max_queue_items: int = 4096, max_wait_s: float | None = None) -> None:
+        """Questions wait as long as their tickets allow, unless `max_wait_s` says otherwise."""
+        self._encoder = encoder
+        self._queue = EncoderQueue(encoder, max_queue_items, QueueMetrics("embedder"), max_wait_s)
 
     @classmethod
     async def load(cls, settings: EncoderSettings) -> "InProcessEmbedder":
-        return cls(await asyncio.to_thread(loaded, settings), settings.max_queue_items)
+        return cls(await asyncio.to_thread(loaded, settings), settings.max_queue_items, settings.max_wait_s)
 
     async def card(self) -> ModelCard:
         return self._encoder.card
