@@ -8,7 +8,9 @@ import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+from deployments.kubernetes.environment import ADDRESSES, KEYS
 from deployments.kubernetes.lint.documents import Document, Finding, name_of, pod_templates, ray_services
+from deployments.kubernetes.secrets import tenant_variables
 from memory.errors import ConfigError
 
 ANSWER_S = 60.0
@@ -65,8 +67,6 @@ def missing(documents: list[Document], surroundings: Surroundings) -> Iterator[F
 
 def secrets_of(documents: list[Document]) -> dict[str, set[str]]:
     """Secret -> the keys that pods take from it by name; those that are taken whole have the keys of configs/production.yaml."""
-    from deployments.kubernetes.secrets import ADDRESSES, KEYS, tenant_variables
-
     whole = {"strata-stores": ADDRESSES, "strata-keys": KEYS, "strata-tenant-keys": tuple(tenant_variables(documents))}
     found: dict[str, set[str]] = {}
     for template in pod_templates(documents):

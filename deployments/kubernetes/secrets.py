@@ -7,7 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from deployments.edge.credentials import new_key
+from deployments.kubernetes.environment import ADDRESSES, KEYS
 from deployments.kubernetes.lint.documents import Document, of_kind
+from deployments.strict_yaml import load_yaml
 from memory.errors import ConfigError
 
 
@@ -17,17 +19,6 @@ def _key() -> str:
 
 def _password() -> str:
     return random_secrets.token_urlsafe(24)
-
-
-KEYS = ("STRATA_MASTER_KEY", "STRATA_TOKEN_KEY", "STRATA_PEPPER", "STRATA_RECEIPT_KEY")
-ADDRESSES = (
-    "STRATA_SESSIONS_URL",
-    "STRATA_RECORDS_URL",
-    "STRATA_WEAVIATE_HTTP",
-    "STRATA_WEAVIATE_GRPC",
-    "STRATA_WEAVIATE_KEY",
-)
-"""As in configs/production.yaml. Of managed stores somebody else knows them."""
 
 
 def read_values(path: Path) -> dict[str, str]:
@@ -83,8 +74,6 @@ def secret_documents(documents: list[Document], given: Mapping[str, str]) -> lis
 
 def tenant_variables(documents: list[Document]) -> list[str]:
     """The names of the environment from which the tenants' files take their keys."""
-    from deployments.strict_yaml import load_yaml
-
     names = set()
     for document in of_kind(documents, "ConfigMap"):
         if document["metadata"]["name"] == "strata-tenants":

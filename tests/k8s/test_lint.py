@@ -351,7 +351,7 @@ def test_a_mistake_is_found(case: Case) -> None:
 
 
 def test_every_rule_has_a_case() -> None:
-    others = {"placement", "horizontal_autoscalers", "no_secrets"}  # tested below
+    others = {"placement", "references", "horizontal_autoscalers", "no_secrets"}  # tested below
     assert {rule.__name__ for rule in RULES} == {case.rule for case in CASES} | others
 
 
@@ -365,6 +365,18 @@ def _rule(name: str) -> Callable[[list[Document]], Any]:
     [
         ("strata-group: models", "strata-group: model", "placement", "no worker group has the labels"),
         ("num_cpus: 0.5", "num_cpus: 3", "placement", "too small for {'num_cpus': 3}"),
+        (
+            "pepper: env:STRATA_PEPPER",
+            "pepper: env:STRATA_SALT",
+            "references",
+            "env:STRATA_SALT is not given to pods of api",
+        ),
+        (
+            "strata-group: api",
+            "strata-group: models",
+            "references",
+            "env:STRATA_MASTER_KEY is not given to pods of models",
+        ),
         ("port: 8000", "port: 8700", "serve_config", "probes and services look at 8000"),
         ("host: 0.0.0.0", "host: 127.0.0.1", "serve_config", "nobody outside the pod"),
         ("- name: MemoryApi", "- name: MemoryAPI", "serve_config", "there is Curator, MemoryApi"),

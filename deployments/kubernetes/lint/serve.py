@@ -4,7 +4,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from deployments.kubernetes.lint.documents import Document, Finding, PodTemplate, pod_templates, ray_services
+from deployments.kubernetes.environment import ADDRESSES, KEYS
+from deployments.kubernetes.lint.documents import Document, Finding, PodTemplate, of_kind, pod_templates, ray_services
 from deployments.kubernetes.serve_config import check_config
 from deployments.serve_file import SPLIT
 from deployments.strict_yaml import load_yaml
@@ -86,6 +87,51 @@ def placement(documents: list[Document]) -> Iterator[Finding]:
                 yield Finding(name, "spec.serveConfigV2", f"{at}: a pod of {able[0].ray} is too small for {wants}")
 
 
+def references(documents: list[Document]) -> Iterator[Finding]:
+    """A replica whose env:NAME nobody gives its pod fails at start, again and again."""
+    maps = {
+        document["metadata"]["name"]: set(document.get("data") or ()) for document in of_kind(documents, "ConfigMap")
+    }
+    groups = [template for template in pod_templates(documents) if template.ray not in (None, "head")]
+    for name, spec, _ in ray_services(documents):
+        try:
+            config = read_config(spec)
+        except ConfigError:
+            continue  # serve_config says so
+        for application in config["applications"]:
+            wanted = sorted(set(_environment(application.get("args"))))
+            for deployment in application.get("deployments") or ():
+                selector = (deployment.get("ray_actor_options") or {}).get("label_selector") or {}
+                for group in (group for group in groups if _labelled(group, selector)):
+                    for variable in wanted:
+                        if not _given(group, variable, maps):
+                            at = f"{application['name']}.{deployment['name']}"
+                            yield Finding(
+                                name, "spec.serveConfigV2", f"{at}: env:{variable} is not given to pods of {group.ray}"
+                            )
+
+
+def _environment(value: Any) -> Iterator[str]:
+    if isinstance(value, dict):
+        value = list(value.values())
+    if isinstance(value, list):
+        for inner in value:
+            yield from _environment(inner)
+    elif isinstance(value, str) and value.startswith("env:"):
+        yield value.removeprefix("env:")
+
+
+def _given(group: PodTemplate, variable: str, maps: dict[str, set[str]]) -> bool:
+    """Of a Secret of ours it is known what is in it; of another one it is not."""
+    _, container = group.ray_container()
+    known = {"strata-stores": set(ADDRESSES), "strata-keys": set(KEYS), "strata-tenant-keys": set()}
+    for source in container.get("envFrom") or ():
+        secret, config_map = ((source.get(kind) or {}).get("name") for kind in ("secretRef", "configMapRef"))
+        if variable in maps.get(str(config_map), ()) or (secret and variable in known.get(secret, {variable})):
+            return True
+    return any(given.get("name") == variable for given in container.get("env") or ())
+
+
 def _deployments(config: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any], str]]:
     for application in config["applications"]:
         for deployment in application.get("deployments") or ():
@@ -130,4 +176,4 @@ def quantity(text: Any) -> float:
         return 0.0
 
 
-RULES = (serve_config, placement)
+RULES = (serve_config, placement, references)
