@@ -37,7 +37,7 @@ def hold() -> None:
     where.mkdir(parents=True, exist_ok=True)
     path = where / f"alive_{os.getpid()}.lock"
     while True:
-        descriptor = os.open(path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
+        descriptor = os.open(path, os.O_CREAT | os.O_RDONLY | os.O_CLOEXEC, 0o644)
         fcntl.flock(descriptor, fcntl.LOCK_EX)
         if _is(descriptor, path):
             _held[os.getpid()] = descriptor
@@ -54,7 +54,7 @@ def _is(descriptor: int, path: Path) -> bool:
 
 @contextlib.contextmanager
 def _locked(where: Path, how: int) -> Iterator[None]:
-    descriptor = os.open(where / "folder.lock", os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
+    descriptor = os.open(where / "folder.lock", os.O_CREAT | os.O_RDONLY | os.O_CLOEXEC, 0o644)
     try:
         fcntl.flock(descriptor, how)
         yield
@@ -90,7 +90,7 @@ def bury(where: Path) -> int:
 
 def _dead(path: Path) -> bool:
     try:
-        descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     except FileNotFoundError:
         return False
     try:
