@@ -9,16 +9,18 @@ from fastapi import FastAPI
 from ray import serve
 from ray.serve import Application
 
-from deployments.building import prepare_once
+from deployments.building import BACKPRESSURE, DRAIN_S, prepare_once
 from deployments.settings import ContextArgs
 
 
 @serve.deployment(
     ray_actor_options={"num_cpus": 0.3},
     max_ongoing_requests=128,
-    max_queued_requests=512,
-    graceful_shutdown_timeout_s=5,
+    max_queued_requests=128,
+    backpressure_config=BACKPRESSURE,
+    graceful_shutdown_timeout_s=DRAIN_S,
     health_check_period_s=5,
+    health_check_timeout_s=10,
 )
 @serve.ingress()
 class ContextAssembler:
@@ -33,6 +35,7 @@ class ContextAssembler:
         from deployments.inference_client import EmbedderHandle
         from deployments.replica import open_services
         from deployments.telemetry.replica import Telemetry
+        from deployments.warming import warm_up
 
         telemetry = Telemetry(self._args.telemetry, "ContextAssembler")
         self._resources.push_async_callback(telemetry.aclose)
@@ -45,6 +48,7 @@ class ContextAssembler:
         )
         app = context_app(self._args.stores.deadlines.request_s, names_request=False)  # Serve names it
         app.state.services = services
+        await warm_up(services)
         return app
 
     async def __del__(self) -> None:

@@ -10,16 +10,18 @@ from fastapi import FastAPI
 from ray import serve
 from ray.serve import Application
 
-from deployments.building import prepare_once
+from deployments.building import BACKPRESSURE, DRAIN_S, prepare_once
 from deployments.settings import FusedArgs
 
 
 @serve.deployment(
     ray_actor_options={"num_cpus": 1},
     max_ongoing_requests=128,
-    max_queued_requests=512,
-    graceful_shutdown_timeout_s=5,
+    max_queued_requests=128,
+    backpressure_config=BACKPRESSURE,
+    graceful_shutdown_timeout_s=DRAIN_S,
     health_check_period_s=5,
+    health_check_timeout_s=10,
 )
 @serve.ingress()
 class Strata:
@@ -35,6 +37,7 @@ class Strata:
         from deployments.in_process import InProcessEmbedder
         from deployments.replica import open_services
         from deployments.telemetry.replica import Telemetry
+        from deployments.warming import warm_up
 
         self._resources.push_async_callback(Telemetry(self._args.telemetry, "Strata").aclose)
         self._embedder = await InProcessEmbedder.load(self._args.embedder)
@@ -44,6 +47,7 @@ class Strata:
         self._working = asyncio.create_task(workers.run())
         app = whole_app(self._args.stores.deadlines.request_s, names_request=False)  # Serve names it
         app.state.services = services
+        await warm_up(services)
         return app
 
     async def __del__(self) -> None:

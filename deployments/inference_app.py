@@ -8,6 +8,7 @@ from typing import Any
 from ray import serve
 from ray.serve import Application
 
+from deployments.building import BACKPRESSURE, DRAIN_S
 from deployments.settings import InferenceArgs, TelemetrySettings
 from deployments.telemetry.tracing import serving
 from memory.calibration import ModelStatistics
@@ -20,8 +21,11 @@ from models.settings import EncoderSettings, RerankerSettings, SummarizerSetting
 @serve.deployment(
     ray_actor_options={"num_cpus": 0.5},
     max_ongoing_requests=256,
-    graceful_shutdown_timeout_s=5,
+    max_queued_requests=256,
+    backpressure_config=BACKPRESSURE,
+    graceful_shutdown_timeout_s=DRAIN_S,
     health_check_period_s=5,
+    health_check_timeout_s=10,
 )
 class Embedder:
     """Pooled and token vectors for the other applications. One device, one pull queue per replica."""
@@ -37,13 +41,13 @@ class Embedder:
         self._encoder = Encoder.load(settings)
         self._encoder.warm_up()
         self._meter = Meter(QueueMetrics("embedder"))
-        self._queue = EncoderQueue(self._encoder, settings.max_queue_items, self._meter)
+        self._queue = EncoderQueue(self._encoder, settings.max_queue_items, self._meter, settings.max_wait_s)
 
     async def about(self) -> tuple[ModelCard, ModelStatistics]:
         return self._encoder.card, self._encoder.statistics
 
     async def queries(self, ticket: Ticket, texts: list[str]) -> list[EncodedQuery]:
-        """In the order given. Overloaded where the queue is full, DeadlineExceeded past the ticket's time."""
+        """In the order given. Overloaded where the queue is full or they would wait too long, DeadlineExceeded past the ticket's time."""
         with serving(ticket, "Embedder.queries", len(texts)):
             return await self._queue.queries(ticket, texts)
 
@@ -64,7 +68,13 @@ class Embedder:
 
 
 @serve.deployment(
-    ray_actor_options={"num_cpus": 0.5}, max_ongoing_requests=64, graceful_shutdown_timeout_s=5, health_check_period_s=5
+    ray_actor_options={"num_cpus": 0.5},
+    max_ongoing_requests=64,
+    max_queued_requests=64,
+    backpressure_config=BACKPRESSURE,
+    graceful_shutdown_timeout_s=DRAIN_S,
+    health_check_period_s=5,
+    health_check_timeout_s=10,
 )
 class RerankerDeployment:
     """The last judge, where one is configured: a cross-encoder over (question, entry) pairs."""
@@ -73,18 +83,15 @@ class RerankerDeployment:
         from deployments.scaling import Meter
         from deployments.telemetry.queues import QueueMetrics
         from deployments.telemetry.replica import Telemetry
-        from models.batching import BatchQueue
+        from models.batching import RerankerQueue
         from models.reranker import Pair, Reranker
 
         self._telemetry = Telemetry(telemetry, "Reranker")
         self._pair = Pair
         self._meter = Meter(QueueMetrics("reranker"))
-        self._queue = BatchQueue(
-            Reranker.load(settings),
-            name="the reranker",
-            max_items=settings.max_queue_items,
-            observer=self._meter,
-        )
+        reranker = Reranker.load(settings)
+        reranker.warm_up()
+        self._queue = RerankerQueue(reranker, settings.max_queue_items, self._meter, settings.max_wait_s)
 
     async def scores(self, ticket: Ticket, query: str, texts: list[str]) -> list[float]:
         """A probability for each text, in order. Overloaded, DeadlineExceeded as the Embedder's."""
@@ -104,7 +111,13 @@ class RerankerDeployment:
 
 
 @serve.deployment(
-    ray_actor_options={"num_cpus": 0.5}, max_ongoing_requests=16, graceful_shutdown_timeout_s=5, health_check_period_s=5
+    ray_actor_options={"num_cpus": 0.5},
+    max_ongoing_requests=16,
+    max_queued_requests=16,
+    backpressure_config=BACKPRESSURE,
+    graceful_shutdown_timeout_s=DRAIN_S,
+    health_check_period_s=5,
+    health_check_timeout_s=10,
 )
 class SummarizerDeployment:
     """Text from a causal model or an OpenAI-compatible endpoint. Proposes; never commits."""

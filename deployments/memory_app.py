@@ -11,16 +11,18 @@ from ray import serve
 from ray.serve import Application
 from ray.serve.handle import DeploymentHandle
 
-from deployments.building import prepare_once
+from deployments.building import BACKPRESSURE, DRAIN_S, prepare_once
 from deployments.settings import CuratorSettings, MemoryArgs, StoreSettings, TelemetrySettings
 
 
 @serve.deployment(
     ray_actor_options={"num_cpus": 0.3},
     max_ongoing_requests=128,
-    max_queued_requests=512,
-    graceful_shutdown_timeout_s=5,
+    max_queued_requests=128,
+    backpressure_config=BACKPRESSURE,
+    graceful_shutdown_timeout_s=DRAIN_S,
     health_check_period_s=5,
+    health_check_timeout_s=10,
 )
 @serve.ingress()
 class MemoryApi:
@@ -35,6 +37,7 @@ class MemoryApi:
         from deployments.inference_client import EmbedderHandle
         from deployments.replica import open_services
         from deployments.telemetry.replica import Telemetry
+        from deployments.warming import warm_up
 
         telemetry = Telemetry(self._args.telemetry, "MemoryApi")
         self._resources.push_async_callback(telemetry.aclose)
@@ -44,6 +47,7 @@ class MemoryApi:
         services.wake_curator = self._wake
         app = memory_app(self._args.stores.deadlines.request_s, names_request=False)  # Serve names it
         app.state.services = services
+        await warm_up(services)
         return app
 
     def _wake(self) -> None:
@@ -61,8 +65,10 @@ class MemoryApi:
     name="Curator",
     ray_actor_options={"num_cpus": 0.1},
     max_ongoing_requests=64,
-    graceful_shutdown_timeout_s=5,
+    max_queued_requests=64,  # a wake-up that is dropped is made good by the poll
+    graceful_shutdown_timeout_s=DRAIN_S,
     health_check_period_s=5,
+    health_check_timeout_s=10,
 )
 class CuratorDeployment:
     """Runs the Curator, the Sweeper and the Eraser in the background of its replica."""

@@ -1,6 +1,6 @@
 """A Serve file, read strictly: Ray and KubeRay let unknown keys pass in silence."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +10,9 @@ from ray.serve.schema import ServeDeploySchema
 from deployments.references import refuse_passwords
 from deployments.serve_schema import refuse_unknown_keys
 from deployments.settings import ContextArgs, FusedArgs, InferenceArgs, MemoryArgs, StoreSettings, Topology
-from deployments.strict_yaml import parse, read_yaml
+from deployments.strict_yaml import parse, read_yaml, unknown_key
 from memory.errors import ConfigError
+from memory.scaling import Aim
 
 SPLIT: dict[str, type[BaseModel]] = {
     "deployments.inference_app:app": InferenceArgs,
@@ -20,6 +21,9 @@ SPLIT: dict[str, type[BaseModel]] = {
 }
 FUSED: dict[str, type[BaseModel]] = {"deployments.fused_app:app": FusedArgs}
 ARGS = SPLIT | FUSED
+
+QUEUED_TOKENS = "deployments.scaling:QueuedTokens"
+AIM = [field.name for field in fields(Aim)]
 
 
 @dataclass(frozen=True)
@@ -52,6 +56,8 @@ def check_serve_file(data: Any, path: Path) -> ServeFile:
         import_path = application.get("import_path", "")
         if import_path not in ARGS:
             raise ConfigError(str(path), f"`{at}import_path`: not one of {', '.join(ARGS)}")
+        for index, deployment in enumerate(application.get("deployments") or []):
+            _known_aim(deployment, str(path), f"{at}deployments.{index}.")
         root = ("applications", str(number), "args")
         found[import_path] = parse(ARGS[import_path], application.get("args") or {}, str(path), root)
     wanted = FUSED if FUSED.keys() & found.keys() else SPLIT
@@ -71,6 +77,15 @@ def check_serve_file(data: Any, path: Path) -> ServeFile:
     refuse_passwords(memory.stores)
     topology: Topology = "fused" if wanted is FUSED else "split"
     return ServeFile(topology, checked.http_options.host, checked.http_options.port, inference, context, memory)
+
+
+def _known_aim(deployment: Any, where: str, at: str) -> None:
+    policy = (deployment.get("autoscaling_config") or {}).get("policy") or {}
+    if policy.get("policy_function") == QUEUED_TOKENS:
+        for key in policy.get("policy_kwargs") or {}:
+            if key not in AIM:
+                path = f"{at}autoscaling_config.policy.policy_kwargs.{key}"
+                raise ConfigError(where, f"unknown key `{path}`{unknown_key(str(key), AIM)}")
 
 
 def _parts(found: dict[str, Any]) -> tuple[InferenceArgs, ContextArgs, MemoryArgs]:

@@ -59,10 +59,32 @@ def test_a_file_that_is_not_there(tmp_path: Path) -> None:
         read_yaml(tmp_path / "none.yaml")
 
 
+def options(document: Any, **said: Any) -> None:
+    """Options of the first deployment, beside what Ray would mind."""
+    deployment = document["applications"][0]["deployments"][0]
+    deployment.pop("num_replicas")
+    deployment.update(said)
+
+
+def fused() -> Any:
+    return yaml.safe_load(LOCAL.with_name("fused.yaml").read_text("utf-8"))["applications"][0]
+
+
+def tokens(**aim: float) -> dict[str, Any]:
+    return {"policy_function": "deployments.scaling:QueuedTokens", "policy_kwargs": aim}
+
+
 def test_the_local_serve_file_is_good() -> None:
     file = read_serve_file(LOCAL)
     assert (file.host, file.port) == ("127.0.0.1", 8700)
     assert file.context.stores == file.memory.stores
+
+
+def test_the_fused_file_shows_its_parts_as_the_split_ones() -> None:
+    file, split = read_serve_file(LOCAL.with_name("fused.yaml")), read_serve_file(LOCAL)
+    assert (file.topology, split.topology) == ("fused", "split")
+    assert (file.inference.embedder, file.stores) == (split.inference.embedder, split.stores)
+    assert file.memory.curator == split.memory.curator
 
 
 @pytest.mark.parametrize(
@@ -72,9 +94,23 @@ def test_the_local_serve_file_is_good() -> None:
         (lambda d: d["http_options"].update(prot=1), "unknown key `http_options.prot`; did you mean `port`?"),
         (lambda d: d["applications"][0].update(rout_prefix="/"), "did you mean `route_prefix`?"),
         (lambda d: d["applications"][0]["deployments"][0].update(num_replica=2), "did you mean `num_replicas`?"),
+        (lambda d: options(d, ray_actor_options={"num_cpu": 1}), "did you mean `num_cpus`?"),
+        (lambda d: options(d, autoscaling_config={"min_replica": 2}), "did you mean `min_replicas`?"),
+        (lambda d: options(d, backpressure_config={"retry_after": 2}), "did you mean `retry_after_s`?"),
+        (
+            lambda d: options(d, autoscaling_config={"policy": {"polcy_function": "a:b"}}),
+            "did you mean `policy_function`?",
+        ),
+        (lambda d: options(d, autoscaling_config={"policy": tokens(utilization=0.5)}), "did you mean `utilisation`?"),
+        (
+            lambda d: options(d, autoscaling_config=[]),
+            "`applications.0.deployments.0.autoscaling_config` must be a mapping",
+        ),
         (lambda d: d["applications"][0]["args"].update(embeder={}), "unknown key `applications.0.args.embeder`"),
         (lambda d: d["applications"][1]["args"]["stores"].update(sesions_url="x"), "did you mean `sessions_url`?"),
         (lambda d: d["applications"].pop(), "deployments.memory_app:app is missing"),
+        (lambda d: d["applications"].append(fused()), "each once, go together"),
+        (lambda d: d["applications"].append(d["applications"][2]), "each once, go together"),
         (lambda d: d["applications"][2]["args"]["stores"].update(records_url="sqlite://"), "must have the same"),
     ],
 )
