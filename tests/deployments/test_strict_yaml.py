@@ -102,10 +102,6 @@ def test_the_fused_file_shows_its_parts_as_the_split_ones() -> None:
             "did you mean `policy_function`?",
         ),
         (lambda d: options(d, autoscaling_config={"policy": tokens(utilization=0.5)}), "did you mean `utilisation`?"),
-        (
-            lambda d: options(d, autoscaling_config=[]),
-            "`applications.0.deployments.0.autoscaling_config` must be a mapping",
-        ),
         (lambda d: d["applications"][0]["args"].update(embeder={}), "unknown key `applications.0.args.embeder`"),
         (lambda d: d["applications"][1]["args"]["stores"].update(sesions_url="x"), "did you mean `sessions_url`?"),
         (lambda d: d["applications"].pop(), "deployments.memory_app:app is missing"),
