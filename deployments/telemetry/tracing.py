@@ -84,6 +84,12 @@ def current_ids() -> tuple[str, str] | None:
     return (f"{found.trace_id:032x}", f"{found.span_id:016x}") if found.is_valid else None
 
 
+def _kept() -> bool:
+    """Whether what runs now is part of a trace that is kept; its span may have ended, where work goes on after a response."""
+    found = trace.get_current_span().get_span_context()
+    return found.is_valid and found.trace_flags.sampled
+
+
 def traceparent() -> str | None:
     """What runs now, as W3C writes it; None where there is no trace."""
     found = trace.get_current_span().get_span_context()
@@ -153,6 +159,9 @@ def handing(ticket: Ticket, name: str, items: int) -> Iterator[Ticket]:
     if _active is None:
         yield ticket
         return
+    if not _kept():  # not kept, or in no trace: the other side is told so
+        yield replace(ticket, trace=traceparent())
+        return
     with _span(name, SpanKind.CLIENT, {"tenant": ticket.tenant_id, "items": items}):
         yield replace(ticket, trace=traceparent())
 
@@ -169,8 +178,9 @@ def serving(ticket: Ticket, name: str, items: int) -> Iterator[None]:
 
 @contextlib.contextmanager
 def store_call(store: str, method: str, items: int | None) -> Iterator[None]:
-    """Around a call to a store. What nobody's request asked for (polls, workers) is in no trace."""
-    if _active is None or not trace.get_current_span().get_span_context().is_valid:
+    """Around a call to a store. What nobody's request asked for (polls, workers) is in no trace, and of a trace that is not kept
+    nothing is made."""
+    if _active is None or not _kept():
         yield
         return
     about: dict[str, AttributeValue] = {"store": store, "method": method}
@@ -182,7 +192,7 @@ def store_call(store: str, method: str, items: int | None) -> Iterator[None]:
 
 def device_run(model: str, waited_s: float, ran_s: float) -> None:
     """Two spans of the work that just ended, under the current one: its time in the queue, and on the device."""
-    if _active is None or not trace.get_current_span().is_recording():
+    if _active is None or not _kept():
         return
     ended = time.time_ns()
     ran = ended - int(ran_s * 1e9)

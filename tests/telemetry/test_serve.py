@@ -116,7 +116,8 @@ def test_one_trace_over_haproxy_replicas_handles_and_stores(watched: Watched) ->
     def complete() -> list[dict[str, Any]]:
         found = watched.ended(7)
         seen = {span["resource"]["attributes"]["strata.deployment"] for span in found}
-        return found if seen >= wanted and any(span["name"] == "records.audit" for span in found) else []
+        roots = [span for span in found if span["parent_id"] == PARENT]
+        return found if seen >= wanted and len(roots) == 5 else []
 
     found = until(complete)
     assert found, watched.ended(7)
