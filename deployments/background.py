@@ -1,7 +1,7 @@
 """What is done after the response: access counts, read audits. Bounded, and waited for when the replica stops."""
 
 import asyncio
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from typing import Any
 
 import structlog
@@ -18,7 +18,12 @@ class Background:
     def __init__(self, limit: int = 1000) -> None:
         self._limit = limit
         self._tasks: set[asyncio.Task[None]] = set()
+        self._last: list[Callable[[], Coroutine[Any, Any, None]]] = []
         self.dropped = 0
+
+    def at_close(self, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        """Begun, and waited for, when this closes."""
+        self._last.append(work)
 
     def submit(self, work: Coroutine[Any, Any, None]) -> None:
         if len(self._tasks) >= self._limit:
@@ -38,6 +43,8 @@ class Background:
 
     async def close(self, timeout_s: float = 3.0) -> None:
         """Waits for what runs, then cancels it."""
+        for work in self._last:
+            self.submit(work())
         if self._tasks:
             _, late = await asyncio.wait(set(self._tasks), timeout=timeout_s)
             for task in late:

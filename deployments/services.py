@@ -2,13 +2,14 @@
 
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from deployments.background import Background
 from deployments.inference_client import EmbeddingModel, RerankingModel
 from deployments.policies import PolicyCache
+from deployments.reads import ReadLog
 from deployments.settings import Deadlines
 from storage.index.blind import BlindIndex
 from storage.protocols import IdempotencyStore, Records, SessionStore, TenantStore
@@ -47,3 +48,7 @@ class Services:
     """The indexes of other models that are being built or are not dropped yet, as of the last poll: deletions must reach them."""
     retired: Callable[[], bool] = lambda: False
     """Whether another model's index is the active one by now: then this replica answers, and indexes nothing more."""
+    reads: ReadLog = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.reads = ReadLog(self.records, self.background)

@@ -36,10 +36,15 @@ def kept(content: str, subject: str | None) -> str:
 
 def read(line: str | None, content: str, subject: str | None) -> Analysis:
     """From what `kept` made. None, or made of another text or by other rules: analysed now."""
-    if line is None or not line.startswith(_origin(content, subject) + " "):
+    if line is None or not is_of(line, content, subject):
         return analysed(content, subject)
     of_content, _, of_subject = line.partition("\t")
     return Analysis(tuple(of_content.split()[1:]), tuple(of_subject.split()))
+
+
+def is_of(line: str | None, content: str, subject: str | None) -> bool:
+    """Whether `kept` made the line of this text, by the rules of today."""
+    return line is not None and line.startswith(f"{_origin(content, subject)} ")
 
 
 def _origin(content: str, subject: str | None) -> str:

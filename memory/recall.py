@@ -32,14 +32,16 @@ _ANSWERING: Final = touching(["answering"])
 
 @dataclass(frozen=True)
 class Question:
-    """What is asked. `encoded` is None while the embedder is down; its token vectors must be sealed as the candidates' are."""
+    """What is asked. `encoded` is None while the embedder is down; its token vectors must be sealed as the candidates' are. `analysed`
+    are the text's terms, where somebody has made them already."""
 
     text: str
     encoded: EncodedQuery | None = None
+    analysed: Sequence[str] | None = None
 
     @cached_property
-    def terms(self) -> list[str]:
-        return terms(self.text)
+    def terms(self) -> Sequence[str]:
+        return terms(self.text) if self.analysed is None else self.analysed
 
     @cached_property
     def content(self) -> tuple[Unit, ...]:

@@ -17,11 +17,16 @@ from memory.ids import TurnId
 from memory.packing import Document, Packed, PackRequest, Recollection, pack
 from memory.policy import Policy, PromptPolicy, Window
 from memory.turns import MemoryMode, Role, SessionSnapshot, Turn
-from models.tokens import counter_for
+from models.tokens import TokenCounter, counter_for
 from storage.protocols import AuditEvent
 
 LOADED_TURNS = 400
 """The newest turns that are looked at. More would not fit a budget that anybody sets, and reading is not free."""
+
+INLINE_CHARS = 20_000
+MODELS = 8
+_COUNTERS: dict[str, TokenCounter] = {}
+"""Of the target models that were asked for lately."""
 
 
 async def assemble(svc: Services, caller: Caller, request: ContextRequest) -> ContextAnswer:
@@ -40,9 +45,7 @@ async def assemble(svc: Services, caller: Caller, request: ContextRequest) -> Co
             encoded, degraded = await encode_question(svc, caller, question)
         found = await recall(svc, caller, question, encoded, preloaded=snapshot.preloaded, zone=zone)
         found = await rerank(svc, caller, question, found)
-    counter = await asyncio.to_thread(counter_for, prompt.model)
-    packed = await asyncio.to_thread(
-        pack,
+    packed = await _packed(
         PackRequest(
             policy=prompt,
             system=request.system,
@@ -56,12 +59,12 @@ async def assemble(svc: Services, caller: Caller, request: ContextRequest) -> Co
             important=_important(snapshot.turns, caller.policy, prompt),
             language=snapshot.session.language,
             zone=zone,
-        ),
-        counter,
+        )
     )
-    used = [recollection.memory.id for recollection in packed.memories]
+    used = tuple(recollection.memory.id for recollection in packed.memories)
     if used:
-        svc.background.submit(_after(svc, caller, used))
+        event = AuditEvent("read", caller.actor, used, svc.clock(), caller.scope.session_id, "context")
+        svc.reads.note(caller.scope, event)
     return _answer(packed, found, (*degraded, *found.degraded))
 
 
@@ -116,11 +119,18 @@ def _important(turns: tuple[Turn, ...], policy: Policy, prompt: PromptPolicy) ->
     return frozenset(turn.id for turn in turns if any(j.accepted for j in judge(turn, policy=policy.gate)))
 
 
-async def _after(svc: Services, caller: Caller, used: list[Any]) -> None:
-    now = svc.clock()
-    await svc.records.touch(caller.scope, used, now)
-    event = AuditEvent("read", caller.actor, tuple(used), now, caller.scope.session_id, "context")
-    await svc.records.audit(caller.scope, [event])
+async def _packed(request: PackRequest) -> Packed:
+    """Off the loop where there is much to count; a few pages are counted faster than a thread is woken."""
+    counter = _COUNTERS.get(request.policy.model)
+    if counter is None:  # it may have to be read from a disk
+        counter = await asyncio.to_thread(counter_for, request.policy.model)
+        if len(_COUNTERS) >= MODELS:
+            _COUNTERS.clear()
+        _COUNTERS[request.policy.model] = counter
+    size = sum(len(turn.content) for turn in request.turns) + sum(len(document.text) for document in request.documents)
+    if size <= INLINE_CHARS:
+        return pack(request, counter)
+    return await asyncio.to_thread(pack, request, counter)
 
 
 def _answer(packed: Packed, found: Recall, degraded: tuple[str, ...]) -> ContextAnswer:

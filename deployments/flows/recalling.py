@@ -27,6 +27,9 @@ UNINDEXED = 50
 FALLBACK = 200
 """How many of SQL's entries are looked at where there is no index."""
 
+INLINE = 150
+"""So many candidates are judged in a few milliseconds; to hand them to a thread and back costs as much again."""
+
 
 @dataclass(frozen=True, slots=True)
 class Recall:
@@ -73,10 +76,9 @@ async def recall(
     hits: dict[MemoryId, Hit] = {}
     ids: list[MemoryId] = list(preloaded)
     vector = None if encoded is None else encoded.pooled
+    words = terms(question)
     try:
-        found = await svc.index.search(
-            caller.scope, vector, terms(question), policy.vector_candidates, policy.keyword_candidates
-        )
+        found = await svc.index.search(caller.scope, vector, words, policy.vector_candidates, policy.keyword_candidates)
         hits = {hit.id: hit for hit in found}
     except NotFound:  # the user is being erased: nothing of his is there any more
         return NOTHING
@@ -97,9 +99,11 @@ async def recall(
         return Recall((), {}, (*degraded, "records"))
     candidates = [_found(row, hits.get(row.memory.id), bool(degraded)) for row in rows]
     CANDIDATES.observe(len(candidates))
-    best = await asyncio.to_thread(
-        judge, Question(question, sealed), candidates, policy, statistics, svc.clock(), zone, weights_for(model_name)
-    )
+    judging = (candidates, policy, statistics, svc.clock(), zone, weights_for(model_name))
+    if len(candidates) <= INLINE:
+        best = judge(Question(question, sealed, words), *judging)
+    else:
+        best = await asyncio.to_thread(judge, Question(question, sealed, words), *judging)
     return Recall(tuple(best), {row.memory.id: row for row in rows}, tuple(degraded))
 
 

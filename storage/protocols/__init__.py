@@ -5,7 +5,7 @@ everything. Waiting is bounded by each backend's own deadline; a store that cann
 does not answer raises DeadlineExceeded; a server's own text never reaches the caller.
 """
 
-from storage.protocols.audit import AuditEvent
+from storage.protocols.audit import AuditEvent, Read
 from storage.protocols.erasure import Erasure, ErasureStore, Receipt, StoreReport
 from storage.protocols.index import Hit, SealedEntry, SealedQuery, VectorIndex, WalkPage
 from storage.protocols.keys import UserKey
@@ -54,6 +54,7 @@ __all__ = [
     "Placement",
     "PlacementStore",
     "Plan",
+    "Read",
     "RecalledRow",
     "Receipt",
     "RecordStore",

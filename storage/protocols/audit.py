@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from memory.ids import MemoryId, SessionId
+from memory.scope import Scope
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,3 +17,11 @@ class AuditEvent:
     at: datetime
     session_id: SessionId | None = None
     reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """scope.user's entries that `event` names were read, at its time."""
+
+    scope: Scope
+    event: AuditEvent

@@ -11,7 +11,7 @@ from memory.entry import Kind, Memory, Revision, Status
 from memory.ids import MemoryId, TurnId
 from memory.scope import Scope
 from memory.verdict import Verdict
-from storage.protocols.audit import AuditEvent
+from storage.protocols.audit import AuditEvent, Read
 from storage.protocols.erasure import ErasureStore, Receipt
 from storage.protocols.keys import UserKey
 from storage.protocols.page import Page
@@ -146,6 +146,10 @@ class RecordStore(Protocol):
         """Access counts, after the response."""
 
     async def audit(self, scope: Scope, events: Sequence[AuditEvent]) -> None: ...
+
+    async def note_reads(self, scope: Scope, reads: Sequence[Read]) -> None:
+        """Access counts and audit of many reads, whoever's, in one transaction. Needs Grant.SYSTEM: each read names its own scope.
+        What is gone by then is audited all the same."""
 
     async def receipt(self, scope: Scope, receipt_id: str) -> Receipt:
         """NotFound("receipt"). A scope without a user sees every receipt of its tenant: for Grant.ADMIN alone."""

@@ -7,6 +7,7 @@ from typing import Any, Literal, cast
 import numpy as np
 from sqlalchemy import ColumnElement, Connection, and_, delete, func, insert, or_, select, tuple_, update
 
+from memory.analysis import is_of, kept
 from memory.encoding import PackedTokens
 from memory.entry import Memory
 from memory.errors import InvalidInput
@@ -199,7 +200,7 @@ def _items(connection: Connection, rows: Sequence[Any], keys: Sequence[tuple[str
     m, t = memories.c, memory_tokens.c
     found: dict[tuple[str, str], tuple[Memory, str | None]] = {}
     query = (
-        select(m.tenant_id, t.model_key, *columns(memories))
+        select(m.tenant_id, t.model_key, m.analysis, *columns(memories))
         .outerjoin(
             memory_tokens,
             and_(t.tenant_id == m.tenant_id, t.user_id == m.user_id, t.memory_id == m.id, t.version == m.version),
@@ -207,9 +208,12 @@ def _items(connection: Connection, rows: Sequence[Any], keys: Sequence[tuple[str
         .where(tuple_(m.tenant_id, m.id).in_(keys), m.deleted_at.is_(None))
         .order_by(t.stored_at)  # the model that came last is the one in use
     )
-    for tenant_id, key, *values in connection.execute(query):
+    for tenant_id, key, line, *values in connection.execute(query).all():
         entry = to_memory(values)
         found[tenant_id, entry.id] = entry, key
+        if not is_of(line, entry.content, entry.subject):  # an earlier release's entry, or by the rules of one
+            this = and_(m.tenant_id == tenant_id, m.user_id == entry.user_id, m.id == entry.id)
+            connection.execute(update(memories).where(this).values(analysis=kept(entry.content, entry.subject)))
     items = []
     for row in rows:
         memory, model_key = found.get((row.tenant_id, row.memory_id)) or (None, None)

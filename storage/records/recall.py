@@ -24,7 +24,11 @@ _JOINED = select(
 )
 _WIDTH = len(FIELDS)
 _TENANT, _USER = bindparam("tenant", type_=ID), bindparam("user", type_=ID)
-_IDS, _MODEL, _NEWEST = bindparam("ids", type_=ID, expanding=True), bindparam("model", type_=ID), bindparam("newest", type_=Integer)
+_IDS, _MODEL, _NEWEST = (
+    bindparam("ids", type_=ID, expanding=True),
+    bindparam("model", type_=ID),
+    bindparam("newest", type_=Integer),
+)
 
 
 def newest_unindexed(scope: Scope, conditions: Sequence[ColumnElement[bool]], limit: int) -> Select[Any]:

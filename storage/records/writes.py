@@ -4,14 +4,14 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Connection, Select, and_, case, delete, func, insert, or_, select, union, update
+from sqlalchemy import Connection, Select, and_, delete, func, insert, select, union, update
 
 from memory.entry import Memory, Status
 from memory.errors import Conflict, NotFound, Overloaded
 from memory.ids import MemoryId
 from memory.scope import Scope
 from storage.protocols import AuditEvent, Insert, Lookup, Plan, Update
-from storage.records.audit import append_audit
+from storage.records.audit import append_audit, count_access
 from storage.records.base import OnDatabase, lock_user, owned
 from storage.records.marks import mark_dirty
 from storage.records.recall import newest_unindexed
@@ -70,19 +70,8 @@ class Writes(OnDatabase):
 
     async def touch(self, scope: Scope, ids: Sequence[MemoryId], at: datetime) -> None:
         """Access counts, after the response."""
-        m = memories.c
-        later = case((or_(m.last_access_at.is_(None), m.last_access_at < at), at), else_=m.last_access_at)
-
-        def work(connection: Connection) -> None:
-            for piece in chunks(ids):
-                connection.execute(
-                    update(memories)
-                    .where(among(scope, piece))
-                    .values(access_count=m.access_count + 1, last_access_at=later)
-                )
-
         if ids:
-            await self._database.write(work)
+            await self._database.write(lambda connection: count_access(connection, scope, ids, at))
 
 
 def looked_up(connection: Connection, scope: Scope, lookup: Lookup) -> list[Memory]:
