@@ -133,7 +133,7 @@ def write(found: dict[str, Any], path: Path = FIGURES) -> None:
         "# What was measured, and on what: written by `python -m benchmarks.capacity --write`, read by `strata size`.\n"
     )
     path.write_text(head + yaml.safe_dump(joined, sort_keys=True, allow_unicode=True), "utf-8")
-    document.fill(joined)
+    document.fill(yaml.safe_load(path.read_text("utf-8")))
 
 
 def main(arguments: list[str] | None = None) -> int:

@@ -49,6 +49,7 @@ def rendered(figures: Mapping[str, Any]) -> str:
         _table("### Memory, MB", *_memory(figures["service"])),
         _table("### Bytes", *_bytes(figures)),
         _table("### Growth", *_growth(figures)),
+        _run(figures),
     ]
     parts += [_example(title, demand, figures) for title, demand in EXAMPLES]
     return "\n".join(parts)
@@ -129,9 +130,23 @@ def _growth(figures: Mapping[str, Any]) -> tuple[list[str], list[list[str]]]:
     for name, found in sorted(figures["rows"].items()):
         few, many = found["calls"]["1000"], found["calls"][str(found["rows"])]
         for call in few:
-            sizes = f"{few[call]['p50_ms']:.2f} (1,000 rows)", f"{many[call]['p50_ms']:.2f} ({found['rows']:,})"
+            sizes = f"{_times(few[call])} (1,000 rows)", f"{_times(many[call])} ({found['rows']:,})"
             rows.append([f"{name}: {call}, ms", *sizes])
     return ["what", "few", "many"], rows
+
+
+def _times(call: Mapping[str, float]) -> str:
+    """The median and, of a server, its CPU in brackets."""
+    cpu = f", server's CPU {call['server_cpu_ms']:.2f}" if "server_cpu_ms" in call else ""
+    return f"{call['p50_ms']:.2f}{cpu}"
+
+
+def _run(figures: Mapping[str, Any]) -> str:
+    rows = ", ".join(f"{found['rows']:,} rows in {name}" for name, found in sorted(figures["rows"].items()))
+    tenants = figures["tenants"]["tenants"]
+    return (
+        f"Run: {tenants:,} tenants of the embedded tier with a partition each; {rows}; the calls timed at both ends.\n"
+    )
 
 
 def _example(title: str, demand: Demand, figures: Mapping[str, Any]) -> str:

@@ -13,6 +13,7 @@ import numpy as np
 import psutil
 from sqlalchemy import Connection, literal, select
 
+from benchmarks.capacity.servers import cpu_s, server_process
 from benchmarks.capacity.sizes import (
     MODEL_KEY,
     PER_USER,
@@ -125,7 +126,8 @@ async def many_rows(url: str, rows: int, say: Callable[[str], None]) -> dict[str
         records, tenant = SqlRecords(database), TenantId(f"n{secrets.token_hex(3)}")
         ids = await _first_tenant(records, tenant, samples(1000)["short"])
         count, found = 1000, dict[str, Any](calls={})
-        found["calls"]["1000"] = await _row_calls(records, tenant, ids)
+        server = server_process(url)
+        found["calls"]["1000"] = await _row_calls(records, tenant, ids, server)
         before, began = await database_bytes(database), time.monotonic()
         last = tenant
         for letter in LETTERS:
@@ -137,7 +139,7 @@ async def many_rows(url: str, rows: int, say: Callable[[str], None]) -> dict[str
         found["seconds"] = round(time.monotonic() - began, 1)
         found["rows"] = count
         found["copied_bytes"] = round((await database_bytes(database) - before) / max(1, count - 1000))
-        found["calls"][str(count)] = await _row_calls(records, last, ids)
+        found["calls"][str(count)] = await _row_calls(records, last, ids, server)
         return found
     finally:
         await database.dispose()
@@ -175,11 +177,13 @@ def _double(connection: Connection, tenant: TenantId, letter: str) -> None:
         connection.execute(table.insert().from_select([column.name for column in table.c], select(*copied).where(mine)))
 
 
-async def _row_calls(records: SqlRecords, tenant: TenantId, ids: list[MemoryId]) -> dict[str, Any]:
-    """Medians of milliseconds by call."""
+async def _row_calls(
+    records: SqlRecords, tenant: TenantId, ids: list[MemoryId], server: psutil.Process | None
+) -> dict[str, Any]:
+    """By call: median milliseconds, and milliseconds of CPU, the client's and (of a server on this machine) the server's."""
     scope, now = Scope(tenant, UserId("u0")), datetime.now(UTC)
     chosen = ids[:CANDIDATES]
-    process = psutil.Process()
+    processes = {"client_cpu_ms": psutil.Process()} | ({"server_cpu_ms": server} if server else {})
 
     async def write(number: int) -> None:
         memory = new_entry(scope, f"Entry {secrets.token_hex(8)}.", number, now)
@@ -199,9 +203,10 @@ async def _row_calls(records: SqlRecords, tenant: TenantId, ids: list[MemoryId])
     }
     found: dict[str, Any] = {}
     for name, call in calls.items():
-        used = process.cpu_times()
+        before = {side: cpu_s(process) for side, process in processes.items()}
         took = await median_ms(call, TIMES)
-        after = process.cpu_times()
-        cpu = 1e3 * (after.user + after.system - used.user - used.system) / (TIMES + TIMES // 10)
-        found[name] = {"p50_ms": round(took, 3), "client_cpu_ms": round(cpu, 3)}
+        calls_made = TIMES + TIMES // 10
+        found[name] = {"p50_ms": round(took, 3)} | {
+            side: round(1e3 * (cpu_s(process) - before[side]) / calls_made, 3) for side, process in processes.items()
+        }
     return found

@@ -105,10 +105,12 @@ def step(
     late: Sequence[float] = (),
     cpu: Mapping[str, float] | None = None,
     memory: Mapping[str, Memory] | None = None,
+    begins: float = 0.0,
 ) -> Step:
-    """`cpu`: seconds of CPU by kind over the step. `late`: by how many seconds each call was sent after its time."""
+    """`cpu`: seconds of CPU by kind over the step. `late`: by how many seconds each call was sent after its time. `begins`: when the
+    step does, on the outcomes' clock."""
     answered = sum(outcome.answered for outcome in outcomes)
-    ends = [outcome.at + outcome.seconds for outcome in outcomes if outcome.answered]
+    ends = [outcome.at + outcome.seconds - begins for outcome in outcomes if outcome.answered]
     wall = max(seconds, max(ends, default=0.0))
     return Step(
         rate=rate,

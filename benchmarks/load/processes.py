@@ -23,12 +23,13 @@ _DEPLOYMENTS = {
 
 
 def kind_of(title: str) -> str:
-    """`title`: a process' name and command line. Replicas say of which deployment they are; what else Ray runs is its system."""
+    """`title`: a process' name and command line. Replicas say of which deployment they are, and
+    while they are at it which method they run; what else Ray runs is its system."""
     for word, kind in _BY_NAME:
         if word in title:
             return kind
     if _REPLICA in title:
-        deployment = title.split(_REPLICA, 1)[1].split()[0].split("#")[0].split(":")[-1]
+        deployment = title.split(_REPLICA, 1)[1].split()[0].split(":")[-1].split(".")[0]
         return _DEPLOYMENTS.get(deployment, deployment)
     return RAY
 

@@ -85,7 +85,8 @@ class Load:
         parts = [list[Outcome]() for _ in range(windows)]
         for outcome in driver.outcomes:
             parts[min(windows - 1, int(outcome.at / length))].append(outcome)
-        return Soak([step(rate, length, part) for part in parts], memory, slopes(memory, seconds / 10))
+        steps = [step(rate, length, part, begins=number * length) for number, part in enumerate(parts)]
+        return Soak(steps, memory, slopes(memory, seconds / 10))
 
     def _driver(self) -> Driver:
         return Driver(self.http, self.slots, self.questions, self.in_flight, asked=self._asked)

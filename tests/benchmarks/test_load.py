@@ -118,6 +118,11 @@ def test_latency_counts_answers_only_and_each_call_apart():
     assert found.late_ms == pytest.approx(2)
 
 
+def test_a_window_of_a_soak_is_reckoned_from_its_own_beginning():
+    outcomes = [Outcome("turns", 60 + n / 10, 0.05, "200") for n in range(100)]
+    assert step(10, 10.0, outcomes, begins=60.0).per_second == pytest.approx(10, rel=0.01)
+
+
 def test_throughput_is_reckoned_to_the_last_answer():
     """A service that answers ten calls of one second in ten has not carried ten a second."""
     found = step(10, 1.0, [Outcome("turns", n / 10, 10 - n / 10, "200") for n in range(10)])
@@ -187,7 +192,7 @@ def test_students_t(freedom, expected):
     ("title", "kind"),
     [
         ("ray::ServeReplica:context:ContextAssembler ray::ServeReplica:context:ContextAssembler", "assembler"),
-        ("ray::ServeReplica:inference:Embedder.embed", "embedder.embed"),
+        ("ray::ServeReplica:inference:Embedder.embed", "embedder"),
         ("ray::ServeReplica:memory:MemoryApi ray::ServeReplica:memory:MemoryApi", "memory api"),
         ("haproxy haproxy -f /x/haproxy.cfg", "HAProxy"),
         ("valkey-server valkey-server unixsocket:/x", "sessions (Valkey)"),
