@@ -47,7 +47,7 @@ def _p(quantile: float, series: str, by: str = "", window: str = "5m") -> str:
 ALERTS = (
     Alert(
         "StrataDown",
-        'sum(strata_replica_up{deployment=~"ContextAssembler|MemoryApi|Strata"}) or vector(0)',
+        '(sum(strata_replica_up{deployment=~"ContextAssembler|MemoryApi|Strata"}) or vector(0))',  # `or` binds last
         "<",
         1,
         "1m",

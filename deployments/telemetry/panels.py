@@ -204,6 +204,12 @@ PROCESSES = Row(
             _one("sum by (deployment) (ray_serve_replica_processing_queries)", "{{deployment}}"),
         ),
         Panel(
+            "Serve: delay of the event loops (ms)",
+            "short",
+            _quantiles("ray_serve_event_loop_scheduling_latency_ms_bucket", 0.95, by="deployment"),
+            "A loop that comes round late is busy with something that should be elsewhere.",
+        ),
+        Panel(
             "HAProxy: answers",
             "reqps",
             _one(f"sum by (proxy, code) ({ANSWERS})", "{{proxy}} {{code}}"),
