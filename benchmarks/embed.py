@@ -1,25 +1,29 @@
 """Texts a second: the service's own path (queue and encoder) beside what the same model gives without it.
 
-    python -m benchmarks.embed [--texts 192] [--rounds 3]
+    python -m benchmarks.embed [--texts 192] [--rounds 3] [--json FILE]
+    python -m benchmarks.embed --install-infinity        # once: makes the environment that infinity-emb needs
 
 All contestants embed the same texts, Chinese and English, of mixed lengths, in turns within each round, so that a busy machine slows all
-alike; the table shows each one's median over the rounds, and its ratio to the first. One CPU thread throughout.
+alike; what counts is each one's median over the rounds. One CPU thread throughout.
 """
 
 import argparse
 import asyncio
+import contextlib
 import os
 import random
-import statistics
-import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import torch
 from rich.console import Console
-from rich.table import Table
+from torch import Tensor, nn
 
+from benchmarks import infinity
+from benchmarks.report import Row, tell
+from benchmarks.turns import Turn, show, take_turns, timed
 from memory.encoding import Passage
 from memory.ids import TenantId
 from memory.ticket import Ticket
@@ -27,10 +31,18 @@ from models.batching import EncoderQueue
 from models.encoder import Encoder, EncoderSettings
 from models.measuring import sample
 from models.prepare import prepare
-from models.transformer import TextModel, load_network, load_tokenizer
+from models.transformer import TokenSequence, load_network, load_tokenizer
 
-CALLERS = 16
+CALLERS, AT_ONCE = 16, 8
 CALL_SECONDS = 600.0
+BARE_BATCH = 32
+
+SERVICE = "service: queue + encoder"
+ALONE = "encoder alone, one call"
+BARE = "bare sorted loop"
+BARE_EXACT = "bare sorted loop, float32"
+THEIRS = "sentence-transformers, its defaults"
+INFINITY = f"infinity-emb {infinity.VERSION}"
 
 
 def texts(count: int, seed: int = 7) -> list[str]:
@@ -47,89 +59,105 @@ async def _through_queue(encoder: Encoder, passages: list[Passage]) -> None:
 
     async def caller(number: int) -> None:
         mine = passages[number::CALLERS]
-        for start in range(0, len(mine), 8):
-            await queue.passages(Ticket(TenantId(f"tenant_{number % 8}"), CALL_SECONDS), mine[start : start + 8])
+        for start in range(0, len(mine), AT_ONCE):
+            await queue.passages(Ticket(TenantId(f"tenant_{number % 8}"), CALL_SECONDS), mine[start : start + AT_ONCE])
 
     await asyncio.gather(*(caller(number) for number in range(CALLERS)))
     await queue.close()
 
 
-def _bare_loop(model: TextModel, prefix: str, given: list[str], size: int = 32) -> None:
+@torch.inference_mode()
+def _bare_loop(network: nn.Module, pad_id: int, tokenize: Callable[[], list[TokenSequence]]) -> list[Tensor]:
     """What a careful script does: tokenize all, sort by length, run in batches of 32, pool. No token vectors, no packing."""
-    sequences = sorted(model.tokenize(prefix, [Passage(text) for text in given]), key=lambda s: len(s.ids))
-    for start in range(0, len(sequences), size):
-        part = sequences[start : start + size]
-        model._forward_group(list(range(len(part))), part).pooled.cpu().numpy()
+    sequences = sorted(tokenize(), key=lambda sequence: len(sequence.ids))
+    pooled = []
+    for start in range(0, len(sequences), BARE_BATCH):
+        part = [torch.tensor(sequence.ids) for sequence in sequences[start : start + BARE_BATCH]]
+        ids = nn.utils.rnn.pad_sequence(part, batch_first=True, padding_value=pad_id)
+        attention = nn.utils.rnn.pad_sequence([torch.ones_like(one) for one in part], batch_first=True)
+        hidden = network(input_ids=ids, attention_mask=attention).last_hidden_state.float()
+        mask = attention.unsqueeze(-1)
+        pooled.append(nn.functional.normalize((hidden * mask).sum(dim=1) / mask.sum(dim=1), dim=-1))
+    return pooled
 
 
-def contestants(given: list[str]) -> dict[str, Callable[[], object]]:
-    """Name -> one run over all texts. The bare loops come in both number formats, since the service chooses its own."""
-    settings = EncoderSettings()
+@contextlib.contextmanager
+def contestants(given: list[str]) -> Iterator[tuple[dict[str, Turn], str]]:
+    """Name -> all texts once, and the number format that the encoder chose. The bare loop comes in it and in float32."""
+    settings = EncoderSettings(device="cpu")
     folder = prepare(settings)
     encoder = Encoder.from_folder(folder, settings)
-    card = encoder.card
     passages = [Passage(text) for text in given]
-    exact = TextModel(load_tokenizer(folder), load_network(folder), max_tokens=card.max_tokens, pooling="mean")
-    chosen = str(encoder.dtype).removeprefix("torch.")
-    runs: dict[str, Callable[[], object]] = {
-        f"bare sorted loop, {chosen}": lambda: _bare_loop(encoder.model, card.passage_prefix, given),
-        f"service: queue + encoder, {chosen}": lambda: asyncio.run(_through_queue(encoder, passages)),
-        "encoder alone, one call": lambda: encoder.encode_passages(passages),
+    prefixed = [encoder.card.passage_prefix + text for text in given]
+    pad_id = load_tokenizer(folder).pad_token_id
+
+    def tokenize() -> list[TokenSequence]:
+        return encoder.model.tokenize(encoder.card.passage_prefix, passages)
+
+    exact = load_network(folder)
+    turns: dict[str, Turn] = {
+        SERVICE: timed(lambda: asyncio.run(_through_queue(encoder, passages))),
+        ALONE: timed(lambda: encoder.encode_passages(passages)),
     }
     if encoder.dtype != torch.float32:
-        runs["bare sorted loop, float32"] = lambda: _bare_loop(exact, card.passage_prefix, given)
+        half = load_network(folder).to(encoder.dtype)
+        turns[BARE] = timed(lambda: _bare_loop(half, pad_id, tokenize))
+    turns[BARE_EXACT] = timed(lambda: _bare_loop(exact, pad_id, tokenize))
+    turns.setdefault(BARE, turns[BARE_EXACT])
     try:
         from sentence_transformers import SentenceTransformer
     except ImportError:
         Console().print("sentence-transformers is not installed: pip install '.[bench]'")
     else:
-        theirs = SentenceTransformer(
-            str(folder), device=str(encoder.model.device), model_kwargs={"dtype": torch.float32}
+        theirs = SentenceTransformer(str(folder), device="cpu", model_kwargs={"dtype": torch.float32})
+        turns[THEIRS] = timed(lambda: theirs.encode(prefixed, normalize_embeddings=True))
+    with contextlib.ExitStack() as started:
+        if not infinity.installed():
+            Console().print(
+                "infinity-emb is not measured: python -m benchmarks.embed --install-infinity makes its place"
+            )
+        else:
+            try:
+                peer = started.enter_context(infinity.Infinity(folder, prefixed, CALLERS, AT_ONCE))
+            except RuntimeError as error:
+                Console().print(str(error))
+            else:
+                turns[f"{INFINITY}, {peer.dtype.removeprefix('torch.')}"] = peer.run
+        yield turns, str(encoder.dtype).removeprefix("torch.")
+
+
+def rows(count: int = 192, rounds: int = 3) -> list[Row]:
+    """By the clock; the table that is printed beside them has the CPU's seconds, too."""
+    torch.set_num_threads(1)
+    given = texts(count)
+    with contestants(given) as (turns, chosen):
+        times = take_turns(turns, rounds)
+    show(times, count, "texts", f"{count} texts, zh and en, median of {rounds} rounds, one thread, ours in {chosen}")
+
+    def row(against: str, goal: float | None) -> Row:
+        return Row(
+            "embedding by the service",
+            count / times[SERVICE].seconds,
+            "texts/s",
+            against,
+            count / times[against].seconds,
+            goal,
         )
-        prefixed = [card.passage_prefix + text for text in given]
-        runs["sentence-transformers, its defaults"] = lambda: theirs.encode(prefixed, normalize_embeddings=True)
-    return runs
+
+    goals: dict[str, float | None] = {ALONE: 0.95, BARE: 0.95, BARE_EXACT: None, THEIRS: 1.8}
+    return [row(name, goals.get(name, 1.3)) for name in times if name != SERVICE]
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+def main(arguments: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--texts", type=int, default=192)
     parser.add_argument("--rounds", type=int, default=3)
-    arguments = parser.parse_args()
-    torch.set_num_threads(1)
-    given = texts(arguments.texts)
-    runs = contestants(given)
-    for run in runs.values():
-        run()  # warm
-    seconds: dict[str, list[float]] = {name: [] for name in runs}
-    cpu: dict[str, list[float]] = {name: [] for name in runs}
-    for _ in range(arguments.rounds):
-        for name, run in runs.items():
-            wall, used = time.perf_counter(), time.process_time()
-            run()
-            seconds[name].append(time.perf_counter() - wall)
-            cpu[name].append(time.process_time() - used)
-    tokens = sum(len(s.ids) for s in _tokenized(given))
-    table = Table(
-        title=f"{len(given)} texts, zh and en, {tokens / len(given):.0f} tokens on average, "
-        f"median of {arguments.rounds} rounds, one thread"
-    )
-    for column in ("path", "texts/s", "per CPU-s", "ratio", "ratio per CPU-s"):
-        table.add_column(column, justify="left" if column == "path" else "right", no_wrap=column == "path")
-    first = next(iter(runs))
-    base, base_cpu = statistics.median(seconds[first]), statistics.median(cpu[first])
-    for name in runs:
-        wall, used = statistics.median(seconds[name]), statistics.median(cpu[name])
-        table.add_row(
-            name, f"{len(given) / wall:.1f}", f"{len(given) / used:.1f}", f"{base / wall:.2f}", f"{base_cpu / used:.2f}"
-        )
-    Console().print(table)
-
-
-def _tokenized(given: list[str]) -> list:
-    encoder_folder = prepare(EncoderSettings())
-    tokenizer = load_tokenizer(encoder_folder).backend_tokenizer
-    return tokenizer.encode_batch(["passage: " + text for text in given])
+    parser.add_argument("--json", type=Path)
+    parser.add_argument("--install-infinity", action="store_true", help="make infinity-emb's environment first")
+    given = parser.parse_args(arguments)
+    if given.install_infinity and (why_not := infinity.install()):
+        Console().print(why_not)
+    tell(rows(given.texts, given.rounds), "Embedding", given.json)
 
 
 if __name__ == "__main__":

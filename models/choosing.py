@@ -35,6 +35,11 @@ class Place:
     pad_id: int
     budget: int
 
+    @property
+    def clock(self) -> Callable[[], float]:
+        """On a CPU it is the processor time of this process that counts: a busy neighbour must not decide."""
+        return time.process_time if self.device.type == "cpu" else time.perf_counter
+
 
 @dataclass(frozen=True, slots=True)
 class Limits:
@@ -54,11 +59,12 @@ class Ways(Protocol):
         """By ours, for the classes that it knows."""
 
 
-def choose(ways: Ways, dtype: DType, outcome: Outcome, distance: Distance, limits: Limits, place: Place) -> Engine:
+def choose(
+    ways: Ways, dtype: DType, outcome: Outcome, distance: Distance, limits: Limits, clock: Callable[[], float]
+) -> Engine:
     """Ours where it agrees with transformers', in bfloat16 where that agrees too and is clearly faster here.
 
-    Runs alternate, the best of each counts, and on a CPU it is the processor time of this process that counts: a busy neighbour
-    must not decide. `dtype` other than auto is taken as said.
+    Runs alternate, and the best of each counts. `dtype` other than auto is taken as said.
     """
     best: Engine = ways.original(torch.float32)
     truth = outcome(best)
@@ -83,7 +89,6 @@ def choose(ways: Ways, dtype: DType, outcome: Outcome, distance: Distance, limit
         return half
     if not agrees(half, limits.bfloat16):
         return best
-    clock = time.process_time if place.device.type == "cpu" else time.perf_counter
     least = {"half": float("inf"), "best": float("inf")}
     for _ in range(_ROUNDS):
         for name, engine in (("best", best), ("half", half)):

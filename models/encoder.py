@@ -104,7 +104,7 @@ class Encoder:
         try:
             if pooled(model.engine).shape[1] != card.dimension:
                 raise IndexError("dimension")
-            model.engine = choose(ways, settings.dtype, pooled, _distance, _ALIKE, place)
+            model.engine = choose(ways, settings.dtype, pooled, _distance, _ALIKE, place.clock)
         except (RuntimeError, IndexError) as bad:  # weights and configuration that do not fit each other
             raise ConfigError(str(folder), "does not run; delete this folder and start again") from bad
         return cls(prepared, model, device, place.budget)

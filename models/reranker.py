@@ -65,7 +65,7 @@ class Reranker:
             self.engine = engine
             return torch.tensor(self.run(probe))
 
-        self.engine = choose(ways, settings.dtype, outcome, _distance, _ALIKE, place)
+        self.engine = choose(ways, settings.dtype, outcome, _distance, _ALIKE, place.clock)
 
     @classmethod
     def load(cls, settings: RerankerSettings) -> "Reranker":
