@@ -113,7 +113,7 @@ REPLICAS = {
 }
 """The kinds of process that scale, as the figures name them."""
 NODES = {"HAProxy": "HAProxy", "ray system": "Ray"}
-SESSIONS = "sessions (Valkey)"
+SESSIONS, RECORDS, INDEX = "session server", "records server", "index server"
 _STORES = {Tier.EMBEDDED: ("sqlite", "local"), Tier.PRODUCTION: ("mysql", "weaviate")}
 
 
@@ -129,9 +129,15 @@ class Figures:
     rows: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     machine: Mapping[str, Any] = field(default_factory=dict)
 
+    def calls(self, tier: Tier) -> Mapping[str, Any]:
+        """What calls cost in this tier; in the embedded one where this was not measured."""
+        found: Mapping[str, Any] = self.service.get(tier.value, self.service[Tier.EMBEDDED.value])
+        return found
+
     def busy(self, kind: str, demand: Demand) -> float:
         """Cores that this kind of process uses in all: its calls, and what it does for itself."""
-        cpu = self.service["cpu_ms"]
+        service = self.calls(demand.tier)
+        cpu = service["cpu_ms"]
         rates = (
             ("turn", demand.turns_per_second * (1 - demand.kept_share)),
             ("kept_turn", demand.turns_per_second * demand.kept_share),
@@ -139,11 +145,11 @@ class Figures:
             ("search", demand.searches_per_second),
         )
         ms_per_s = sum(rate * cpu[call].get(kind, 0.0) for call, rate in rates)
-        return float(ms_per_s + self.service["idle_ms_per_s"].get(kind, 0.0)) / 1000
+        return float(ms_per_s + service["idle_ms_per_s"].get(kind, 0.0)) / 1000
 
-    def resident_mb(self, kind: str) -> float:
+    def resident_mb(self, kind: str, demand: Demand) -> float:
         """Of one process of the kind; of all of it where it is many small ones (Ray's, HAProxy's) that come once a machine."""
-        memory = self.service["memory_mb"].get(kind, {"resident": 0.0, "processes": 1})
+        memory = self.calls(demand.tier)["memory_mb"].get(kind, {"resident": 0.0, "processes": 1})
         return float(memory["resident"]) / (memory["processes"] if kind in REPLICAS else 1)
 
 
@@ -169,7 +175,7 @@ def _deployment(kind: str, name: str, demand: Demand, figures: Figures) -> Deplo
     working = working_replicas(busy, demand)
     replicas = working + (demand.spare if demand.tier is Tier.PRODUCTION else 0)
     cores = _asked(busy / working, demand)  # what each needs while the spare ones are away
-    memory = figures.resident_mb(kind)
+    memory = figures.resident_mb(kind, demand)
     if demand.tier is Tier.EMBEDDED and kind in ("assembler", "memory api", "curator"):
         memory += CACHE_MB + OPEN_FILES * figures.index["local"]["open_file_kb"] / 1024
     basis, why = _cpu_basis(demand, figures)
@@ -184,7 +190,7 @@ def _node(kind: str, name: str, demand: Demand, figures: Figures) -> Deployment:
         1,
         round(busy, 3),
         _asked(busy, demand),
-        math.ceil(figures.resident_mb(kind) * MARGIN / 16) * 16,
+        math.ceil(figures.resident_mb(kind, demand) * MARGIN / 16) * 16,
         basis,
         why,
     )
@@ -192,13 +198,14 @@ def _node(kind: str, name: str, demand: Demand, figures: Figures) -> Deployment:
 
 def _cpu_basis(demand: Demand, figures: Figures) -> tuple[Basis, str]:
     beyond = []
-    rate, entries = figures.service["rate"], figures.service["entries_per_user"]
+    service = figures.calls(demand.tier)
+    rate, entries = service["rate"], service["entries_per_user"]
     asked = demand.turns_per_second + demand.contexts_per_second + demand.searches_per_second
     if asked > rate:
         beyond.append(f"CPU a call as at {rate:g} calls/s")
     if demand.entries_per_user > entries:
         beyond.append(f"users of {entries:,} entries")
-    if demand.tier is Tier.PRODUCTION:
+    if demand.tier.value not in figures.service:
         beyond.append("the embedded tier's clients of the stores")
     if beyond:
         return Basis.EXTRAPOLATED, "from " + "; ".join(beyond)
@@ -240,11 +247,7 @@ def _sql(demand: Demand, figures: Figures, wanted: str) -> Iterable[Line]:
         Basis.EXTRAPOLATED,
         f"{figure['context_bytes']:,} bytes a context call, were the busiest rate all day's",
     )
-    server = figure.get("server_cpu_ms")
-    if server is not None:
-        kept = demand.turns_per_second * demand.kept_share
-        cores = (demand.contexts_per_second * server["context"] + kept * server["write"]) / 1000
-        yield Line("SQL: CPU of the server", cores, "cores", basis, "its statements, one client")
+    yield from _server(demand, figures, RECORDS, "SQL")
 
 
 def _index(demand: Demand, figures: Figures, wanted: str) -> Iterable[Line]:
@@ -257,12 +260,19 @@ def _index(demand: Demand, figures: Figures, wanted: str) -> Iterable[Line]:
     why += f", as in the {used} index" if used != wanted else f"; seen up to {seen:,} entries"
     total = demand.entries * bytes_each + demand.tenants * figure["partition_bytes"]
     yield Line("index: disk", total / GB, "GB", basis, why)
+    yield from _server(demand, figures, INDEX, "index")
     if "tenant_memory_kb" in figure:
         awake = min(demand.tenants, figure["awake_at_most"])
         memory = awake * figure["tenant_memory_kb"] / 1024 + figure["empty_mb"]
         told = f"{awake:,} tenants awake of {figure['tenant_memory_kb']:,.0f} kB, entries of {figure['tenant_entries']} each"
         beyond = demand.entries / demand.tenants > figure["tenant_entries"] or awake > figure["tenants"]
         yield Line("index: memory", memory, "MB", Basis.EXTRAPOLATED if beyond else Basis.MEASURED, told)
+
+
+def _server(demand: Demand, figures: Figures, kind: str, name: str) -> Iterable[Line]:
+    """Its CPU, where the tier was measured with such a server on the same machine."""
+    if kind in figures.calls(demand.tier)["memory_mb"]:
+        yield Line(f"{name}: CPU of the server", figures.busy(kind, demand), "cores", *_cpu_basis(demand, figures))
 
 
 def _notes(demand: Demand, figures: Figures) -> Iterable[str]:

@@ -2,11 +2,12 @@
 
     python -m benchmarks.capacity --write                                      # every group of the embedded tier
     python -m benchmarks.capacity --only records rows --records mysql://… --write
+    python -m benchmarks.capacity --only service --records mysql://… --redis redis://… --weaviate http://host:port,grpc-port --write
     python -m benchmarks.capacity --only weaviate --weaviate http://host:port,grpc-port --weaviate-data DIR --write
 
 | group | what | about |
 |---|---|---|
-| service | CPU of each call by process, idle CPU, memory of each process, on a Strata of its own | 4 min |
+| service | CPU of each call by process, idle CPU, memory of each process, on a Strata of its own, of either tier | 4 min |
 | records, sessions, index, weaviate | bytes of an entry, of a session, of a tenant | 1 min each |
 | tenants | --tenants of them: creating, looking up, polling, searching, start-up | 3 min for 10,000 |
 | rows | --rows of them in SQL: the statements of the hot path, with few and with all | 3 min for a million |
@@ -79,7 +80,7 @@ def measure(options: argparse.Namespace, home: Path) -> dict[str, Any]:
     found: dict[str, Any] = {}
     urls = {dialect(url): url for url in options.records} or {"sqlite": ""}
     groups: dict[str, Callable[[], Any]] = {
-        "service": lambda: service.costs(options.seconds, say),
+        "service": lambda: _service(options),
         "records": lambda: {name: _records(url, home) for name, url in urls.items()},
         "sessions": lambda: _sessions(home),
         "index": lambda: {"local": asyncio.run(sizes.index_sizes(home / "index", sizes.samples(2000)))},
@@ -98,6 +99,13 @@ def measure(options: argparse.Namespace, home: Path) -> dict[str, Any]:
     if "weaviate" in found:
         found["index"] = {**found.get("index", {}), "weaviate": found.pop("weaviate")}
     return found
+
+
+def _service(options: argparse.Namespace) -> Any:
+    if not options.redis:
+        return {"embedded": service.costs(options.seconds, say)}
+    servers = service.Servers(options.redis, options.records[0], options.weaviate)
+    return {"production": service.costs(options.seconds, say, servers)}
 
 
 def _records(url: str, home: Path) -> Any:
@@ -121,7 +129,7 @@ def merged(known: dict[str, Any], found: dict[str, Any]) -> dict[str, Any]:
     """A group that has parts (records, rows, index: one of each backend) keeps those that were not measured now."""
     joined = dict(known)
     for group, figures in found.items():
-        parts = group in ("records", "rows", "index")
+        parts = group in ("service", "records", "rows", "index")
         joined[group] = {**joined.get(group, {}), **figures} if parts else figures
     return joined
 
@@ -144,6 +152,9 @@ def main(arguments: list[str] | None = None) -> int:
     )
     parser.add_argument("--only", nargs="+", choices=GROUPS, default=[name for name in GROUPS if name != "weaviate"])
     parser.add_argument("--records", action="append", default=[], metavar="URL", help="of a database server")
+    parser.add_argument(
+        "--redis", metavar="URL", help="with --records and --weaviate: measure `service` on these three"
+    )
     parser.add_argument("--weaviate", metavar="HTTP,GRPC_PORT")
     parser.add_argument(
         "--weaviate-data", type=Path, metavar="DIR", help="where that server, on this machine, keeps its data"
@@ -160,6 +171,8 @@ def main(arguments: list[str] | None = None) -> int:
         return 0
     if "weaviate" in options.only and not (options.weaviate and options.weaviate_data):
         parser.error("the group weaviate needs --weaviate and --weaviate-data")
+    if options.redis and not (options.records and options.weaviate):
+        parser.error("--redis goes with --records and --weaviate")
     with tempfile.TemporaryDirectory(prefix="sb-") as folder:
         found = measure(options, Path(folder))
     console.print(yaml.safe_dump(found, sort_keys=True, allow_unicode=True), highlight=False)

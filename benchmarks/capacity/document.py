@@ -45,8 +45,8 @@ def rendered(figures: Mapping[str, Any]) -> str:
     told = ", ".join(f"{name} {machine[name]}" for name in ("python", "ray", "torch", "sqlalchemy") if name in machine)
     parts = [
         f"Measured {machine['at']}: {machine['cores']} cores ({machine['cpu']}), {machine['memory_gb']} GB; {told}.\n",
-        _table("### CPU, milliseconds", *_cpu(figures["service"])),
-        _table("### Memory, MB", *_memory(figures["service"])),
+        *(_table(f"### CPU, milliseconds: {tier} tier", *_cpu(found)) for tier, found in figures["service"].items()),
+        *(_table(f"### Memory, MB: {tier} tier", *_memory(found)) for tier, found in figures["service"].items()),
         _table("### Bytes", *_bytes(figures)),
         _table("### Growth", *_growth(figures)),
         _run(figures),

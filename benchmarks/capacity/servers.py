@@ -4,6 +4,9 @@ from urllib.parse import urlsplit
 
 import psutil
 
+RECORDS = "records server"
+INDEX = "index server"
+
 
 def server_process(url: str) -> psutil.Process | None:
     """The process that listens on the URL's port here; None for a file, a server elsewhere, or where it cannot be seen."""

@@ -1,19 +1,22 @@
-"""What a call costs in CPU, by process, and what the processes hold: on a Strata of its own (embedded tier, split topology)."""
+"""What a call costs in CPU, by process, and what the processes hold: on a Strata of its own (split topology), of either tier."""
 
 import asyncio
 import tempfile
 import time
 from collections.abc import Awaitable, Callable
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import aiohttp
+import psutil
 
+from benchmarks.capacity.servers import INDEX, RECORDS, server_process
 from benchmarks.load.driving import Driver, connect
 from benchmarks.load.phrases import KEPT_EVERY, Questions, known
-from benchmarks.load.processes import Watch, spent
+from benchmarks.load.processes import SESSIONS, Watch, spent
 from benchmarks.load.schedule import Call, Planned, Population, plan
 from benchmarks.load.users import ask, declare, indexed, populate
 from benchmarks.service import Service
@@ -28,15 +31,42 @@ IMPORTED = 240
 Kinds = dict[str, float]
 
 
-def costs(seconds: float, say: Callable[[str], None]) -> dict[str, Any]:
+@dataclass(frozen=True)
+class Servers:
+    """URLs of servers of one's own on this machine: with all three it is the production tier that is measured."""
+
+    sessions: str
+    records: str
+    index: str
+    """`http://host:port,grpc-port`"""
+
+    def configure(self, config: dict[str, Any]) -> None:
+        """The Serve file with these in place of the embedded stores."""
+        http, _, grpc_port = self.index.rpartition(",")
+        index = {"http": http, "grpc": f"{urlsplit(http).hostname}:{grpc_port}"}
+        for application in config["applications"]:
+            if stores := application["args"].get("stores"):
+                stores |= {"sessions_url": self.sessions, "records_url": self.records, "index": index}
+
+    def processes(self) -> dict[str, psutil.Process]:
+        """Those that run here, by kind."""
+        urls = {SESSIONS: self.sessions, RECORDS: self.records, INDEX: self.index.rpartition(",")[0]}
+        found = {kind: server_process(url) for kind, url in urls.items()}
+        return {kind: process for kind, process in found.items() if process is not None}
+
+
+def costs(seconds: float, say: Callable[[str], None], servers: Servers | None = None) -> dict[str, Any]:
     """`cpu_ms` by call and kind of process, of `seconds` of each call; `idle_ms_per_s`; `memory_mb` at the end."""
-    with tempfile.TemporaryDirectory(prefix="sc-") as folder, Service() as service:
+    edit = servers.configure if servers else None
+    with tempfile.TemporaryDirectory(prefix="sc-") as folder, Service(edit=edit) as service:
         keys = declare(service, Path(folder) / "tenants", POPULATION.tenants)
-        return asyncio.run(_measured(service, keys, seconds, say))
+        watch = Watch(service.home, servers.processes() if servers else {})
+        return asyncio.run(_measured(service, watch, keys, seconds, say))
 
 
-async def _measured(service: Service, keys: list[str], seconds: float, say: Callable[[str], None]) -> dict[str, Any]:
-    watch = Watch(service.home)
+async def _measured(
+    service: Service, watch: Watch, keys: list[str], seconds: float, say: Callable[[str], None]
+) -> dict[str, Any]:
     async with connect(service.url) as http:
         say("users and their memories")
         slots = await populate(http, keys, POPULATION, ENTRIES)

@@ -15,7 +15,6 @@ import psutil
 import redis
 from sqlalchemy import Connection, text
 
-from benchmarks.capacity.servers import cpu_s, server_process
 from benchmarks.phrases import memories, questions
 from benchmarks.stores.vectors import DIMENSION, KeysInMemory, sample_vectors
 from memory.encoding import Passage
@@ -31,7 +30,7 @@ from models.settings import EncoderSettings
 from storage.index.blind import BlindIndex, KeyRing, PlainEntry
 from storage.index.local import LocalIndex
 from storage.keys import MasterKey, make_user_key
-from storage.protocols import AuditEvent, Filters, Insert, Lookup, Plan, Read
+from storage.protocols import AuditEvent, Insert, Lookup, Plan, Read
 from storage.records import SqlRecords, create_engine, migrate
 from storage.sessions.client import SessionClient
 from storage.sessions.redis_store import RedisSessions
@@ -107,32 +106,9 @@ async def record_sizes(url: str, samples: dict[str, Texts]) -> dict[str, Any]:
             await records.note_reads(system_scope(), _reads(scope, ids, now))
         found["context_bytes"] = round((await database_bytes(database) - before) / TOGETHER**2)
         found["entries"] = sum(len(sample.texts) for sample in samples.values())
-        if (server := server_process(url)) is not None:
-            found["server_cpu_ms"] = await _server_cpu(server, records, scope, ids)
         return found
     finally:
         await database.dispose()
-
-
-async def _server_cpu(
-    server: psutil.Process, records: SqlRecords, scope: Scope, ids: list[MemoryId]
-) -> dict[str, float]:
-    """Milliseconds of the database server's CPU: of a context call's statements, and of storing an entry."""
-    now, calls = datetime.now(UTC), 200
-    began = cpu_s(server)
-    for number in range(calls):
-        await records.recall_rows(scope, ids, Filters(), MODEL_KEY, 50)
-        if number % TOGETHER == 0:
-            await records.note_reads(system_scope(), _reads(scope, ids, now))
-    middle = cpu_s(server)
-    for number in range(calls):
-        memory = new_entry(scope, f"Entry {secrets.token_hex(8)}.", number, now)
-        plan = Plan((Insert(memory, fingerprint(memory.content)),))
-        await records.write(scope, Lookup(), always(plan), [AuditEvent("write", "key load", (memory.id,), now)], 10**6)
-    return {
-        "context": round(1e3 * (middle - began) / calls, 3),
-        "write": round(1e3 * (cpu_s(server) - middle) / calls, 3),
-    }
 
 
 def _reads(scope: Scope, ids: Sequence[MemoryId], now: datetime) -> list[Read]:

@@ -1,6 +1,7 @@
 """What Strata's processes on this machine use, by kind. Whose a process is, its environment says: STRATA_HOME. (The session server writes
 its title over that; it works in a folder of the home.)"""
 
+import contextlib
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -11,7 +12,8 @@ from benchmarks.load.figures import Memory
 
 RAY = "ray system"
 _REPLICA = "ServeReplica:"
-_BY_NAME = (("haproxy", "HAProxy"), ("valkey", "sessions (Valkey)"), ("redis-server", "sessions (Redis)"))
+SESSIONS = "session server"
+_BY_NAME = (("haproxy", "HAProxy"), ("valkey", SESSIONS), ("redis-server", SESSIONS))
 _DEPLOYMENTS = {
     "ContextAssembler": "assembler",
     "MemoryApi": "memory api",
@@ -42,23 +44,21 @@ class _Seen:
 
 @dataclass
 class Watch:
-    """Looks at the processes of one home. What a process had used when it ended is not forgotten, as far as it was seen."""
+    """Looks at the processes of one home, and at `others` by their kind: servers that are not of the home. What a process had used when it
+    ended is not forgotten, as far as it was seen."""
 
     home: Path
+    others: dict[str, psutil.Process] = field(default_factory=dict)
     _seen: dict[tuple[int, float], _Seen] = field(default_factory=dict)
 
     def cpu(self) -> dict[str, float]:
         """Seconds of CPU, user's and system's, by kind since each process began."""
-        for process in self._living():
-            try:
-                with process.oneshot():
-                    key = (process.pid, process.create_time())
-                    times = process.cpu_times()
-                    title = " ".join((process.name(), *process.cmdline()))
-            except psutil.Error:
-                continue
-            # a process takes its title when it has begun: the last one counts
-            self._seen[key] = _Seen(kind_of(title), times.user + times.system)
+        for process, kind in self._living():
+            with contextlib.suppress(psutil.Error), process.oneshot():
+                times = process.cpu_times()
+                # a process takes its title when it has begun: the last one counts
+                seen = _Seen(kind or kind_of(_title(process)), times.user + times.system)
+                self._seen[process.pid, process.create_time()] = seen
         spent: dict[str, float] = {}
         for seen in self._seen.values():
             spent[seen.kind] = spent.get(seen.kind, 0.0) + seen.cpu
@@ -67,10 +67,10 @@ class Watch:
     def memory(self) -> dict[str, Memory]:
         """MB by kind, now."""
         found: dict[str, Memory] = {}
-        for process in self._living():
+        for process, known in self._living():
             try:
                 full = process.memory_full_info()
-                kind = kind_of(" ".join((process.name(), *process.cmdline())))
+                kind = known or kind_of(_title(process))
             except psutil.Error:
                 continue
             before = found.get(kind, Memory(0, 0.0, 0.0))
@@ -79,7 +79,9 @@ class Watch:
             )
         return dict(sorted(found.items()))
 
-    def _living(self) -> Iterable[psutil.Process]:
+    def _living(self) -> Iterable[tuple[psutil.Process, str | None]]:
+        """With their kinds, where these are known already."""
+        yield from ((process, kind) for kind, process in self.others.items())
         own = psutil.Process()
         for process in psutil.process_iter():
             try:
@@ -87,9 +89,13 @@ class Watch:
                     process.environ().get("STRATA_HOME") == str(self.home)
                     or Path(process.cwd()).is_relative_to(self.home)
                 ):
-                    yield process
+                    yield process, None
             except psutil.Error:
                 continue
+
+
+def _title(process: psutil.Process) -> str:
+    return " ".join((process.name(), *process.cmdline()))
 
 
 def spent(before: dict[str, float], after: dict[str, float]) -> dict[str, float]:

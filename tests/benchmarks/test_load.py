@@ -195,7 +195,7 @@ def test_students_t(freedom, expected):
         ("ray::ServeReplica:inference:Embedder.embed", "embedder"),
         ("ray::ServeReplica:memory:MemoryApi ray::ServeReplica:memory:MemoryApi", "memory api"),
         ("haproxy haproxy -f /x/haproxy.cfg", "HAProxy"),
-        ("valkey-server valkey-server unixsocket:/x", "sessions (Valkey)"),
+        ("valkey-server valkey-server unixsocket:/x", "session server"),
         ("raylet raylet --raylet_socket_name=/x", RAY),
     ],
 )

@@ -18,22 +18,23 @@ from memory.errors import ConfigError
 CPU = {
     "turn": {"memory api": 2.0, "HAProxy": 1.0},
     "kept_turn": {"memory api": 12.0, "embedder": 10.0, "curator": 5.0, "HAProxy": 1.0},
-    "context": {"assembler": 10.0, "embedder": 20.0, "HAProxy": 1.0, "sessions (Valkey)": 0.5},
+    "context": {"assembler": 10.0, "embedder": 20.0, "HAProxy": 1.0, "session server": 0.5},
     "search": {"memory api": 8.0, "embedder": 20.0, "HAProxy": 1.0},
     "entry": {"curator": 5.0},
 }
-KINDS = ("assembler", "memory api", "embedder", "curator", "HAProxy", "ray system", "sessions (Valkey)")
+KINDS = ("assembler", "memory api", "embedder", "curator", "HAProxy", "ray system", "session server")
 BYTES = {"short": {"tokens": 10, "bytes": 4000}, "long": {"tokens": 50, "bytes": 8000}, "entries": 4000}
-FIGURES_MADE_UP = Figures(
-    service={
-        "cpu_ms": CPU,
-        "idle_ms_per_s": dict.fromkeys(KINDS, 0.0) | {"ray system": 100.0},
-        "memory_mb": {
-            kind: {"processes": 2 if kind == "HAProxy" else 1, "resident": 320.0, "unique": 200.0} for kind in KINDS
-        },
-        "rate": 6.0,
-        "entries_per_user": 100,
+SERVICE = {
+    "cpu_ms": CPU,
+    "idle_ms_per_s": dict.fromkeys(KINDS, 0.0) | {"ray system": 100.0},
+    "memory_mb": {
+        kind: {"processes": 2 if kind == "HAProxy" else 1, "resident": 320.0, "unique": 200.0} for kind in KINDS
     },
+    "rate": 6.0,
+    "entries_per_user": 100,
+}
+FIGURES_MADE_UP = Figures(
+    service={"embedded": SERVICE},
     records={"sqlite": BYTES | {"context_bytes": 1000}},
     sessions={"session_bytes": 2000, "turn_bytes": 100},
     index={"local": BYTES | {"partition_bytes": 80_000, "open_file_kb": 160.0}},
@@ -149,10 +150,14 @@ def test_cpu_says_how_far_it_was_measured(changes, basis, why):
 
 
 def test_servers_that_were_measured_have_their_share():
-    mysql = BYTES | {"context_bytes": 2000, "server_cpu_ms": {"context": 2.0, "write": 3.0}}
+    mysql = BYTES | {"context_bytes": 2000}
+    cpu = {call: by_kind | {"records server": 2.0, "embedder": 40.0} for call, by_kind in CPU.items()}
+    memory = SERVICE["memory_mb"] | {"records server": {"processes": 1, "resident": 500.0, "unique": 500.0}}
+    production = SERVICE | {"cpu_ms": cpu, "memory_mb": memory}
     figures = Figures(
         **{
-            **{name: getattr(FIGURES_MADE_UP, name) for name in ("service", "sessions", "tenants", "rows", "machine")},
+            **{name: getattr(FIGURES_MADE_UP, name) for name in ("sessions", "tenants", "rows", "machine")},
+            "service": {"embedded": SERVICE, "production": production},
             "records": {**FIGURES_MADE_UP.records, "mysql": mysql},
             "index": {**FIGURES_MADE_UP.index, "weaviate": WEAVIATE},
         }
@@ -160,7 +165,10 @@ def test_servers_that_were_measured_have_their_share():
     found = size(
         demand(tier="production", tenants=2000, contexts_per_second=100, turns_per_second=50, kept_share=0.2), figures
     )
-    assert line(found, "SQL: CPU").amount == pytest.approx(0.2 + 0.03)
+    assert line(found, "SQL: CPU").amount == pytest.approx(0.2 + 0.1)
+    assert (
+        deployment(found, "Embedder").busy == pytest.approx(6.0) and "clients" not in deployment(found, "Embedder").why
+    )
     assert "as in" not in line(found, "SQL: entries").why + line(found, "index: disk").why
     memory = line(found, "index: memory")
     assert (
@@ -240,8 +248,8 @@ def test_the_page_shows_the_committed_figures(tmp_path):
 
 
 def test_measuring_one_backend_keeps_the_others_figures():
-    known = {"records": {"sqlite": 1, "mysql": 2}, "service": {"rate": 1}, "rows": {"sqlite": 1}}
-    found = {"records": {"sqlite": 3}, "service": {"rate": 2}}
+    known = {"records": {"sqlite": 1, "mysql": 2}, "service": {"embedded": 1}, "rows": {"sqlite": 1}}
+    found = {"records": {"sqlite": 3}, "service": {"production": 2}, "sessions": 4}
     assert merged(known, found) == {
-        "records": {"sqlite": 3, "mysql": 2}, "service": {"rate": 2}, "rows": {"sqlite": 1},
+        "records": {"sqlite": 3, "mysql": 2}, "service": {"embedded": 1, "production": 2}, "rows": {"sqlite": 1}, "sessions": 4,
     }  # fmt: skip
