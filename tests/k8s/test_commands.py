@@ -55,7 +55,7 @@ def test_a_new_overlay_needs_no_generated_files_to_begin_with(checkout: Path) ->
 
 def test_sizes_that_change_roll_the_cluster(checkout: Path) -> None:
     overlay = checkout / "k8s" / "overlays" / "ha" / "kustomization.yaml"
-    overlay.write_text(overlay.read_text("utf-8").replace("value: 12", "value: 13"), "utf-8")
+    overlay.write_text(overlay.read_text("utf-8").replace("value: 14", "value: 15"), "utf-8")
     written = RUN.invoke(kubernetes, ["render", "--root", str(checkout)])
     assert written.output.split() == ["written:", "k8s/overlays/ha/generated/rolls.yaml"]
 

@@ -351,7 +351,7 @@ def test_a_mistake_is_found(case: Case) -> None:
 
 
 def test_every_rule_has_a_case() -> None:
-    others = {"placement", "references", "horizontal_autoscalers", "no_secrets"}  # tested below
+    others = {"placement", "capacity", "references", "horizontal_autoscalers", "no_secrets"}  # tested below
     assert {rule.__name__ for rule in RULES} == {case.rule for case in CASES} | others
 
 

@@ -87,6 +87,35 @@ def placement(documents: list[Document]) -> Iterator[Finding]:
                 yield Finding(name, "spec.serveConfigV2", f"{at}: a pod of {able[0].ray} is too small for {wants}")
 
 
+def capacity(documents: list[Document]) -> Iterator[Finding]:
+    """Replicas beyond what the groups may grow to wait for ever, and a rolling upgrade waits with them."""
+    groups = [template for template in pod_templates(documents) if template.ray not in (None, "head")]
+    for name, spec, _ in ray_services(documents):
+        try:
+            config = read_config(spec)
+        except ConfigError:
+            continue  # serve_config says so
+        wanted: dict[tuple[str, str], float] = {}
+        for _, deployment, _ in _deployments(config):
+            options = deployment.get("ray_actor_options") or {}
+            scaling = deployment.get("autoscaling_config") or {}
+            most = scaling.get("max_replicas", deployment.get("num_replicas", 1))
+            for group in [group for group in groups if _labelled(group, options.get("label_selector") or {})][:1]:
+                for option, resource in (("num_cpus", "cpu"), ("num_gpus", "nvidia.com/gpu")):
+                    key = (str(group.ray), resource)
+                    wanted[key] = wanted.get(key, 0.0) + most * options.get(option, 0)
+        for (group_name, resource), amount in wanted.items():
+            [group] = [group for group in groups if group.ray == group_name][:1]
+            room = (group.settings.get("maxReplicas") or 0) * _given_to_ray(group, resource)
+            if amount > room:
+                yield Finding(
+                    name,
+                    "spec.serveConfigV2",
+                    f"at their most, deployments on {group_name} want {amount:g} {resource}, and its maxReplicas give {room:g}: raise "
+                    "that, or lower max_replicas",
+                )
+
+
 def references(documents: list[Document]) -> Iterator[Finding]:
     """A replica whose env:NAME nobody gives its pod fails at start, again and again."""
     maps = {
@@ -144,13 +173,15 @@ def _labelled(group: PodTemplate, selector: dict[str, str]) -> bool:
 
 
 def _holds(group: PodTemplate, options: dict[str, Any]) -> bool:
+    needs = {"cpu": "num_cpus", "nvidia.com/gpu": "num_gpus", "memory": "memory"}
+    return all(options.get(option, 0) <= _given_to_ray(group, resource) for resource, option in needs.items())
+
+
+def _given_to_ray(group: PodTemplate, resource: str) -> float:
+    """What Ray hands out of a pod: its limit, or what it requests where it has none."""
     _, container = group.ray_container()
     resources = container.get("resources") or {}
-    limits = {**(resources.get("requests") or {}), **(resources.get("limits") or {})}
-    cpus, memory = quantity(limits.get("cpu", "0")), quantity(limits.get("memory", "0"))
-    gpus = quantity(limits.get("nvidia.com/gpu", "0"))
-    wanted = (options.get("num_cpus", 0), options.get("num_gpus", 0), options.get("memory", 0))
-    return bool(wanted[0] <= cpus and wanted[1] <= gpus and wanted[2] <= memory)
+    return quantity(((resources.get("requests") or {}) | (resources.get("limits") or {})).get(resource, 0))
 
 
 _UNITS = {
@@ -176,4 +207,4 @@ def quantity(text: Any) -> float:
         return 0.0
 
 
-RULES = (serve_config, placement, references)
+RULES = (serve_config, placement, capacity, references)
