@@ -15,7 +15,7 @@ def in_one_line(step: Step) -> str:
     every = step.latency[ALL]
     errors = ", ".join(f"{status} {count}" for status, count in step.errors.items()) or "none"
     return (
-        f"{step.rate:g}/s for {step.seconds:g} s: answered {step.per_second:.1f}/s, p50 {every.p50:.0f} ms, "
+        f"{step.rate:.3g}/s for {step.seconds:g} s: answered {step.per_second:.1f}/s, p50 {every.p50:.0f} ms, "
         f"p99 {every.p99:.0f} ms, errors {errors}"
     )
 
@@ -26,26 +26,26 @@ def steps(found: Sequence[Step], console: Console) -> None:
     for step in found:
         for call, each in step.latency.items():
             times = [f"{value:.0f}" for value in (each.p50, each.p95, each.p99, each.longest)]
-            head = (f"{step.rate:g}", f"{step.per_second:.1f}") if call == ALL else ("", "")
+            head = (f"{step.rate:.3g}", f"{step.per_second:.1f}") if call == ALL else ("", "")
             table.add_row(*head, call, str(each.count), *times)
     console.print(table)
     table = Table("rate", "errors", "degraded", "sent late, p99 ms", title="What went wrong")
     for step in found:
         errors, degraded = (_counted(counts) for counts in (step.errors, step.degraded))
-        table.add_row(f"{step.rate:g}", errors, degraded, f"{step.late_ms:.1f}")
+        table.add_row(f"{step.rate:.3g}", errors, degraded, f"{step.late_ms:.1f}")
     console.print(table)
     kinds = sorted({kind for step in found for kind in step.cpu_ms} - {CLIENT})
     if kinds:
         table = Table("rate", *kinds, "all", CLIENT, title="CPU, ms a request answered")
         for step in found:
             spent = [f"{step.cpu_ms.get(kind, 0.0):.1f}" for kind in kinds]
-            table.add_row(f"{step.rate:g}", *spent, f"{step.cpu_ms_total:.1f}", f"{step.cpu_ms[CLIENT]:.1f}")
+            table.add_row(f"{step.rate:.3g}", *spent, f"{step.cpu_ms_total:.1f}", f"{step.cpu_ms[CLIENT]:.1f}")
         console.print(table)
         table = Table("rate", *kinds, title="Memory at the end, MB resident (of these nobody else's)")
         for step in found:
             sizes = (step.memory.get(kind) for kind in kinds)
             table.add_row(
-                f"{step.rate:g}",
+                f"{step.rate:.3g}",
                 *("" if size is None else f"{size.resident:.0f} ({size.unique:.0f})" for size in sizes),
             )
         console.print(table)
@@ -78,10 +78,13 @@ def soak(found: Soak, console: Console) -> None:
 
 
 def rows(found: Sequence[Step], highest: float | None) -> list[Row]:
-    """Of each step what was answered of what was offered, and its latency by call; of all what a request costs."""
+    """Of each step what was answered of what was offered, its latency by call, and what a request costs; of a search for the
+    `highest` rate that alone: its steps are on the way, some beyond what can be carried."""
+    if highest is not None:
+        return [] if math.isnan(highest) else [Row("load: highest rate within bounds", highest, "1/s")]
     told = []
     for step in found:
-        name = f"load at {step.rate:g}/s"
+        name = f"load at {step.rate:.3g}/s"
         told.append(Row(f"{name}: answered", step.answered, "calls", "offered", float(step.offered), 0.99))
         for call, each in step.latency.items():
             if call != ALL:
@@ -89,8 +92,6 @@ def rows(found: Sequence[Step], highest: float | None) -> list[Row]:
                 told.append(Row(f"{name}: {call} p99", each.p99, "ms"))
         if step.cpu_ms_total:
             told.append(Row(f"{name}: CPU a request", step.cpu_ms_total, "ms"))
-    if highest is not None and not math.isnan(highest):
-        told.append(Row("load: highest rate within bounds", highest, "1/s"))
     return told
 
 
