@@ -4,6 +4,7 @@
 #   docker build --target cuda -t strata-cuda:0.1.0 .
 # Everything is pinned by constraints.txt; the embedding model is inside, so that pods start without a network.
 ARG PYTHON=3.11
+ARG UV=0.13.9
 
 FROM python:${PYTHON}-slim-bookworm AS base
 # KubeRay's probes and start commands call bash, wget and grep inside the container.
@@ -18,7 +19,8 @@ ENV PATH=/opt/venv/bin:$PATH \
     PYTHONUNBUFFERED=1
 
 FROM base AS build
-RUN python -m pip install --no-cache-dir uv && uv venv --python "$(command -v python)" /opt/venv
+ARG UV
+RUN python -m pip install --no-cache-dir "uv==${UV}" && uv venv --python "$(command -v python)" /opt/venv
 WORKDIR /src
 COPY pyproject.toml constraints.txt README.md LICENSE ./
 
