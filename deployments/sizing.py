@@ -119,7 +119,7 @@ _STORES = {Tier.EMBEDDED: ("sqlite", "local"), Tier.PRODUCTION: ("mysql", "weavi
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """What was measured, as the file has it. `source`: when and where."""
+    """What was measured, as the file has it."""
 
     service: Mapping[str, Any]
     records: Mapping[str, Mapping[str, Any]]
@@ -128,6 +128,8 @@ class Figures:
     tenants: Mapping[str, Any] = field(default_factory=dict)
     rows: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     machine: Mapping[str, Any] = field(default_factory=dict)
+    measured: Mapping[str, str] = field(default_factory=dict)
+    """By group and part: the day and the machine."""
 
     def calls(self, tier: Tier) -> Mapping[str, Any]:
         """What calls cost in this tier; in the embedded one where this was not measured."""

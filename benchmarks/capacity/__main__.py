@@ -41,6 +41,8 @@ from deployments.cli.size import FIGURES
 from storage.sessions import valkey_server
 
 GROUPS = ("service", "records", "sessions", "index", "weaviate", "tenants", "rows")
+PARTED = ("service", "records", "rows", "index")
+"""Groups with a part for each tier or backend."""
 console = Console(width=150)
 
 
@@ -129,14 +131,17 @@ def merged(known: dict[str, Any], found: dict[str, Any]) -> dict[str, Any]:
     """A group that has parts (records, rows, index: one of each backend) keeps those that were not measured now."""
     joined = dict(known)
     for group, figures in found.items():
-        parts = group in ("service", "records", "rows", "index")
-        joined[group] = {**joined.get(group, {}), **figures} if parts else figures
+        joined[group] = {**joined.get(group, {}), **figures} if group in PARTED else figures
     return joined
 
 
 def write(found: dict[str, Any], path: Path = FIGURES) -> None:
     known = yaml.safe_load(path.read_text("utf-8")) if path.exists() else {}
-    joined = merged(known, {**found, "machine": machine()})
+    here = machine()
+    told = f"{here['at']}, {here['cores']} cores, {here['cpu']}"
+    parts = {f"{group} {part}" for group in PARTED for part in found.get(group, {})}
+    measured = known.get("measured", {}) | dict.fromkeys(parts | (set(found) - set(PARTED)), told)
+    joined = merged(known, {**found, "machine": here, "measured": measured})
     head = (
         "# What was measured, and on what: written by `python -m benchmarks.capacity --write`, read by `strata size`.\n"
     )

@@ -44,7 +44,8 @@ def rendered(figures: Mapping[str, Any]) -> str:
     machine = figures["machine"]
     told = ", ".join(f"{name} {machine[name]}" for name in ("python", "ray", "torch", "sqlalchemy") if name in machine)
     parts = [
-        f"Measured {machine['at']}: {machine['cores']} cores ({machine['cpu']}), {machine['memory_gb']} GB; {told}.\n",
+        *(f"- {group}: {where}" for group, where in sorted(figures["measured"].items())),
+        f"\nThe last of these with {machine['memory_gb']} GB; {told}.\n",
         *(_table(f"### CPU, milliseconds: {tier} tier", *_cpu(found)) for tier, found in figures["service"].items()),
         *(_table(f"### Memory, MB: {tier} tier", *_memory(found)) for tier, found in figures["service"].items()),
         _table("### Bytes", *_bytes(figures)),

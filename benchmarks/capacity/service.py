@@ -91,7 +91,7 @@ async def _measured(
                 raise RuntimeError(f"{name}: {len(failed)} of {len(planned)} calls failed: {sorted(set(failed))}")
         say("entry")
         cpu["entry"] = await _cost(watch, http, idle, IMPORTED, partial(_import, http, keys[0]))
-        memory = {kind: asdict(each) for kind, each in watch.memory().items()}
+        memory = {kind: _rounded(asdict(each)) for kind, each in watch.memory().items()}
     return {"cpu_ms": cpu, "idle_ms_per_s": idle, "memory_mb": memory, "entries_per_user": ENTRIES, "rate": RATE}
 
 
@@ -99,7 +99,8 @@ async def _idle(watch: Watch, seconds: float) -> Kinds:
     """Milliseconds of CPU a second by kind, with nothing to do."""
     before, began = watch.cpu(), time.monotonic()
     await asyncio.sleep(seconds)
-    return {kind: 1e3 * used / (time.monotonic() - began) for kind, used in spent(before, watch.cpu()).items()}
+    used, wall = spent(before, watch.cpu()), time.monotonic() - began
+    return {kind: round(1e3 * seconds / wall, 3) for kind, seconds in used.items()}
 
 
 async def _cost(
@@ -110,7 +111,8 @@ async def _cost(
     await work()
     await indexed(http)
     used, wall = spent(before, watch.cpu()), time.monotonic() - began
-    return {kind: max(0.0, 1e3 * seconds - idle.get(kind, 0.0) * wall) / calls for kind, seconds in used.items()}
+    extra = {kind: max(0.0, 1e3 * seconds - idle.get(kind, 0.0) * wall) for kind, seconds in used.items()}
+    return {kind: round(ms / calls, 3) for kind, ms in extra.items()}
 
 
 async def _import(http: aiohttp.ClientSession, key: str) -> None:
@@ -118,6 +120,10 @@ async def _import(http: aiohttp.ClientSession, key: str) -> None:
     for start in range(0, IMPORTED, 60):
         part = [{"content": text} for text in texts[start : start + 60]]
         await ask(http, "POST", "/v1/memories", key, {"user_id": "import", "mode": "verbatim", "memories": part})
+
+
+def _rounded(sizes: dict[str, Any]) -> dict[str, Any]:
+    return {name: round(size, 1) for name, size in sizes.items()}
 
 
 def _chatter(one: Planned) -> Planned:

@@ -59,7 +59,7 @@ def run(options: dict[str, Any], as_json: bool, console: Console) -> int:
     found = size(demand, figures)
     if as_json:
         document = {"demand": demand.model_dump(mode="json"), **asdict(found)}
-        document |= {"cores": round(found.cores, 2), "memory_mb": found.memory_mb, "measured_on": dict(figures.machine)}
+        document |= {"cores": round(found.cores, 2), "memory_mb": found.memory_mb, "measured": dict(figures.measured)}
         console.print_json(json.dumps(document))
     else:
         show(demand, found, figures, console)
@@ -90,8 +90,9 @@ def show(demand: Demand, found: Size, figures: Figures, console: Console) -> Non
         console.print(f"~ of processes: {why}", highlight=False)
     for note in found.notes:
         console.print(f"! {note}", highlight=False)
-    machine = figures.machine
-    console.print(f"Measured {machine.get('at', '?')} on {machine.get('cores', '?')} cores, {machine.get('cpu', '?')}.")
+    for told in sorted(set(figures.measured.values())):
+        groups = sorted(group for group, where in figures.measured.items() if where == told)
+        console.print(f"Measured {told}: {', '.join(groups)}", highlight=False)
     console.print(
         "~ extrapolated; without it: measured in that range. Measure your own: docs/capacity.md", highlight=False
     )

@@ -224,7 +224,7 @@ def test_the_command_reckons_with_the_committed_figures():
         "Embedder",
         "Curator",
     }
-    assert document["cores"] > 0 and document["memory_mb"] > 0 and document["measured_on"]["cores"]
+    assert document["cores"] > 0 and document["memory_mb"] > 0 and document["measured"]
     shown = CliRunner().invoke(app, ASKED)
     assert shown.exit_code == 0 and "extrapolated" in shown.output
 
