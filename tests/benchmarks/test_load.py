@@ -2,6 +2,9 @@
 
 import asyncio
 import math
+import os
+import subprocess
+import sys
 import time
 from collections import Counter
 from collections.abc import AsyncIterator
@@ -9,6 +12,7 @@ from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 
 import numpy as np
+import psutil
 import pytest
 from aiohttp import web
 from aiohttp.typedefs import Handler
@@ -27,7 +31,7 @@ from benchmarks.load.figures import (
     student,
 )
 from benchmarks.load.phrases import KEPT_EVERY, Questions, known, message
-from benchmarks.load.processes import RAY, kind_of, spent
+from benchmarks.load.processes import RAY, Watch, kind_of, spent
 from benchmarks.load.schedule import Call, Planned, Population, arrivals, parse_mix, plan, zipf_shares
 from benchmarks.load.users import Slot, tenant_files
 from deployments.tenancy import key_text, read_tenant_files
@@ -294,3 +298,32 @@ async def test_a_session_that_is_worn_is_followed_by_the_next_and_its_opening_is
     assert paths.count("/v1/sessions") == 1 and paths.count("/v1/sessions/s2/turns") == 3
     assert Counter(outcome.call for outcome in driver.outcomes) == {"sessions": 1, "turns": 3}
     assert all(outcome.answered for outcome in driver.outcomes)
+
+
+def test_processes_are_found_by_their_home_and_what_ended_is_not_forgotten(tmp_path):
+    """By STRATA_HOME, by the folder that a process works in, or because it was named; and nobody else's."""
+    waits = [sys.executable, "-c", "import sys; sum(range(3_000_000)); print('up', flush=True); sys.stdin.read()"]
+    plain = {name: value for name, value in os.environ.items() if name != "STRATA_HOME"}
+    ours = subprocess.Popen(
+        waits, env={**plain, "STRATA_HOME": str(tmp_path)}, stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    )
+    inside = subprocess.Popen(waits, env=plain, cwd=tmp_path, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    server = subprocess.Popen(waits, env=plain, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    others = subprocess.Popen(waits, env=plain, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    children = (ours, inside, server, others)
+    try:
+        for child in children:
+            assert child.stdout.readline() == b"up\n"
+        watch = Watch(tmp_path, {"index server": psutil.Process(server.pid)})
+        used, memory = watch.cpu(), watch.memory()
+        assert {kind: size.processes for kind, size in memory.items()} == {RAY: 2, "index server": 1}
+        assert all(size.resident >= size.unique > 0 for size in memory.values())
+        assert used[RAY] > 0 and used["index server"] > 0
+        for child in children:
+            child.communicate()
+        assert watch.cpu() == used
+        assert watch.memory() == {}
+    finally:
+        for child in children:
+            child.kill()
+            child.wait()
