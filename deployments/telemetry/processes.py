@@ -73,8 +73,9 @@ def reading(where: Path) -> Iterator[list[str]]:
 
 def bury(where: Path) -> int:
     """Add what dead processes counted to the archives and remove their files. Returns how many processes there were."""
-    with _locked(where, fcntl.LOCK_EX):
-        dead = [path for path in where.glob("alive_*.lock") if _dead(path)]
+    with _locked(where, fcntl.LOCK_EX), contextlib.ExitStack() as held:
+        # Their locks are kept meanwhile: a new process that is given such an id waits, and then begins with files of its own.
+        dead = [path for path in where.glob("alive_*.lock") if _gripped(path, held)]
         if not dead:
             return 0
         pids = {path.stem.removeprefix("alive_") for path in dead}
@@ -88,7 +89,8 @@ def bury(where: Path) -> int:
         return len(dead)
 
 
-def _dead(path: Path) -> bool:
+def _gripped(path: Path, held: contextlib.ExitStack) -> bool:
+    """Whether it could be locked: then it is a dead process' and is ours until `held` ends."""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     except FileNotFoundError:
@@ -96,10 +98,10 @@ def _dead(path: Path) -> bool:
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
-        return False
-    finally:
         os.close(descriptor)
-    return path.stem.removeprefix("alive_") != str(os.getpid())
+        return False
+    held.callback(os.close, descriptor)
+    return True
 
 
 def _archive(where: Path, kind: str, files: list[Path]) -> None:

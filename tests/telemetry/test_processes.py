@@ -33,7 +33,7 @@ class Counting:
             text=True,
         )
         assert self._process.stdout is not None
-        assert self._process.stdout.readline()
+        self.pid = int(self._process.stdout.readline())
 
     def end(self, how: signal.Signals | None = None) -> None:
         if how is None:
@@ -94,16 +94,22 @@ def test_files_do_not_pile_up(folder: Path) -> None:
 def test_a_file_cut_off_when_its_process_was_killed_spoils_nothing(folder: Path) -> None:
     living, dead = Counting(folder, 2), Counting(folder, 1)
     dead.end(signal.SIGKILL)
-    for path in folder.glob("histogram_*.db"):
-        if path.stem.removeprefix("histogram_") not in {lock.stem.removeprefix("alive_") for lock in held(folder)}:
-            path.write_bytes(b"")
+    (folder / f"histogram_{dead.pid}.db").write_bytes(b"")
     assert now()[COUNT, ""] == 3
+    assert now()["strata_http_request_seconds_count", ""] == 2
     living.end()
 
 
-def held(folder: Path) -> list[Path]:
-    """Locks of processes that live."""
-    return [path for path in folder.glob("alive_*.lock") if not processes._dead(path)]
+def test_a_process_that_is_given_a_dead_ones_id_begins_anew(folder: Path) -> None:
+    """As in a container that is started again: ids begin at the same numbers."""
+    (folder / f"alive_{os.getpid()}.lock").touch()
+    processes.hold()
+    try:
+        assert processes.bury(folder) == 0
+        assert (folder / f"alive_{os.getpid()}.lock").exists()
+    finally:
+        os.close(processes._held.pop(os.getpid()))
+    assert processes.bury(folder) == 1
 
 
 def test_processes_that_are_not_ours_are_left_alone(folder: Path) -> None:

@@ -1,8 +1,13 @@
 """Over real Serve, HAProxy and a real Prometheus, started once: one trace from every process, every query answered, no word anywhere."""
 
 import json
+import os
+import pty
 import re
+import select
 import shutil
+import signal
+import subprocess
 import tempfile
 import time
 from collections.abc import Callable, Iterator
@@ -13,7 +18,7 @@ from typing import Any
 import httpx
 import pytest
 
-from benchmarks.service import Service
+from benchmarks.service import BIN, Service
 from deployments.telemetry import dashboards
 from deployments.telemetry.alerts import ALERTS
 from deployments.telemetry.panels import RATE, ROWS
@@ -191,6 +196,30 @@ def test_status_shows_all_of_it(watched: Watched) -> None:
         "Backlog",
     ):
         assert word in said
+
+
+def test_status_goes_on_looking_until_ctrl_c(watched: Watched) -> None:
+    """On a terminal."""
+    ours, theirs = pty.openpty()
+    command = subprocess.Popen(
+        [str(BIN / "strata"), "status", "--interval", "0.2", "--url", watched.service.url],
+        env={**watched.service.environment, "TERM": "xterm", "COLUMNS": "160", "LINES": "60"},
+        stdout=theirs,
+        stderr=theirs,
+    )
+    os.close(theirs)
+    seen = b""
+    try:
+        deadline = time.monotonic() + LONGEST_S
+        while seen.count(b"Backlog") < 3 and time.monotonic() < deadline:
+            if select.select([ours], [], [], 1.0)[0]:
+                seen += os.read(ours, 65536)
+        assert seen.count(b"Backlog") >= 3, seen[-2000:]
+        command.send_signal(signal.SIGINT)
+        assert command.wait(60) == 0
+    finally:
+        command.kill()
+        os.close(ours)
 
 
 def test_lines_are_json_and_found_by_their_trace(watched: Watched) -> None:

@@ -57,7 +57,9 @@ async def test_a_call_is_one_trace_with_its_stores_and_its_model(strata: Any, tr
         "http.response.status_code": 200,
     }
     inside = children_of(context, spans)
-    assert {"sessions.load", "records.recall_rows", "index.search", "rates.hit"} <= inside
+    assert {"sessions.load", "records.recall_rows", "index.search"} <= inside
+    assert "rates.hit" not in inside  # counted with the session's read
+    assert "rates.hit" in children_of(roots["POST /v1/memories/search"], spans)
     assert {"embedder: queue wait", "embedder: device run"} <= inside
     # what is put on record after the responses is many calls' work, and no one's trace
     assert "records.note_reads" not in {span.name for span in spans}
