@@ -225,8 +225,10 @@ def _stores(demand: Demand, figures: Figures) -> Iterable[Line]:
     records, index = _STORES[demand.tier]
     yield from _sql(demand, figures, records)
     per_session = figures.sessions["session_bytes"] + demand.turns_per_session * figures.sessions["turn_bytes"]
-    sessions = Basis.MEASURED, f"{demand.live_sessions:,.0f} live sessions of {per_session:,} bytes"
-    yield Line("sessions: memory", demand.live_sessions * per_session / MB, "MB", *sessions)
+    seen = figures.sessions["sessions"]
+    basis = Basis.MEASURED if demand.live_sessions <= seen else Basis.EXTRAPOLATED
+    why = f"{demand.live_sessions:,.0f} live sessions of {per_session:,} bytes; seen with {seen:,}"
+    yield Line("sessions: memory", demand.live_sessions * per_session / MB, "MB", basis, why)
     yield Line("sessions: CPU", figures.busy(SESSIONS, demand), "cores", *_cpu_basis(demand, figures))
     yield from _index(demand, figures, index)
 

@@ -203,6 +203,7 @@ async def session_sizes(url: str, sessions: int = 300, turns: int = 20) -> dict[
         "turn_bytes": round(float(steps[2]) / turns),
         "session_bytes": round(float(steps[0] + max(0.0, steps[1] - steps[2]))),
         "characters": round(characters),
+        "sessions": sessions,
     }
 
 

@@ -36,7 +36,7 @@ SERVICE = {
 FIGURES_MADE_UP = Figures(
     service={"embedded": SERVICE},
     records={"sqlite": BYTES | {"context_bytes": 1000}},
-    sessions={"session_bytes": 2000, "turn_bytes": 100},
+    sessions={"session_bytes": 2000, "turn_bytes": 100, "sessions": 300},
     index={"local": BYTES | {"partition_bytes": 80_000, "open_file_kb": 160.0}},
     tenants={"tenants": 10_000},
     rows={"sqlite": {"rows": 1_000_000}},
@@ -127,7 +127,8 @@ def test_stores_are_multiplications():
         ({"contexts_per_second": 1}, "SQL: audit", Basis.EXTRAPOLATED, "busiest rate"),
         ({}, "index: disk", Basis.MEASURED, "a tenant"),
         ({"tier": "production"}, "index: disk", Basis.EXTRAPOLATED, "as in the local index"),
-        ({}, "sessions: memory", Basis.MEASURED, "live sessions"),
+        ({"turns_per_second": 2}, "sessions: memory", Basis.MEASURED, "240 live sessions"),
+        ({"turns_per_second": 4}, "sessions: memory", Basis.EXTRAPOLATED, "seen with 300"),
     ],
 )  # fmt: skip
 def test_every_line_says_where_it_comes_from(changes, what, basis, why):
