@@ -6,7 +6,7 @@ exist.
 
 from collections import OrderedDict
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import lru_cache
 from typing import Any, Protocol
@@ -33,7 +33,7 @@ from memory.ids import TenantId
 from memory.policy import Policy
 from memory.scope import Grant, Scope, system_scope
 from memory.turns import Session
-from storage.protocols import KeyRecord, TenantRecord, TenantStore
+from storage.protocols import Due, KeyRecord, TenantRecord, TenantStore
 
 log = structlog.get_logger(__name__)
 
@@ -194,7 +194,8 @@ def services_of(request: Request) -> Any:
 @dataclass(frozen=True)
 class Guard:
     """What a route demands: a credential that carries `grant`, or the one that may stand `instead` of it; with `key_only` a tenant key.
-    As a dependency it answers the Caller.
+    As a dependency it answers the Caller. With `counts_itself` the call sees to the tenant's rate (Caller.due); what it leaves undone,
+    because the request was refused before, the route does.
 
     The route runs it before anything of the body is read; the dependency then finds the caller in the request's facts.
     """
@@ -202,6 +203,7 @@ class Guard:
     grant: Grant
     key_only: bool = False
     instead: Grant | None = None
+    counts_itself: bool = False
 
     async def __call__(self, request: Request) -> Caller:
         facts = facts_of(request.scope)
@@ -217,9 +219,24 @@ class Guard:
             raise KeyRequired("key")
         if self.instead not in caller.scope.grants:
             caller.scope.require(self.grant)
-        await _count(services, caller)
+        if self.counts_itself and not services.rates.full(caller.scope):
+            caller = replace(caller, due=Due(caller.policy.quotas.requests_per_minute))
+        else:
+            await _count(services, caller)
         facts.caller = caller
         return caller
+
+    async def settle(self, request: Request, refused: bool) -> None:
+        """The request is over: it is counted now where it has not been. `refused`: for its tenant's rate."""
+        caller = facts_of(request.scope).caller
+        if caller is None or caller.due is None:
+            return
+        services = services_of(request)
+        if refused:
+            services.rates.note_full(caller.scope)
+        if not caller.due.taken:
+            caller.due.taken = True
+            await _count(services, caller)
 
 
 async def _count(services: Any, caller: Caller) -> None:
@@ -231,9 +248,9 @@ async def _count(services: Any, caller: Caller) -> None:
 
 
 @lru_cache
-def caller_with(grant: Grant, key_only: bool = False) -> Guard:
+def caller_with(grant: Grant, key_only: bool = False, counts_itself: bool = False) -> Guard:
     """The dependency of a route that needs `grant`."""
-    return Guard(grant, key_only)
+    return Guard(grant, key_only, counts_itself=counts_itself)
 
 
 async def session_caller(services: Any, caller: Caller, session_id: str) -> Caller:

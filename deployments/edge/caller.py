@@ -1,11 +1,12 @@
 """Who is asking, once that is known."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from memory.errors import InvalidInput
 from memory.ids import SessionId, UserId, checked_id
 from memory.policy import Policy
 from memory.scope import Scope
+from storage.protocols import Due
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,6 +18,8 @@ class Caller:
     actor: str
     request_id: str
     time_zone: str | None = None
+    due: Due | None = field(default=None, compare=False)
+    """There where the call itself counts the request against the tenant's rate, in the same round trip as its first read."""
 
     @property
     def by_session(self) -> bool:

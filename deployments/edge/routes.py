@@ -12,6 +12,7 @@ from starlette.responses import Response
 from deployments.edge.authenticate import Guard
 from deployments.edge.facts import facts_of
 from deployments.edge.reading import check_query, read_json
+from memory.errors import Overloaded
 
 
 class _ReadRequest(Request):
@@ -69,9 +70,17 @@ class StrictRoute(APIRoute):
         async def handle(request: Request) -> Response:
             if guard is not None:
                 await guard(request)
-            check_query(request.scope["query_string"], names)
-            raw, document = await read_json(request, expected=has_body)
-            facts_of(request.scope).body = raw
-            return await inner(_ReadRequest(request, raw, document))
+            refused = False
+            try:
+                check_query(request.scope["query_string"], names)
+                raw, document = await read_json(request, expected=has_body)
+                facts_of(request.scope).body = raw
+                return await inner(_ReadRequest(request, raw, document))
+            except Overloaded:
+                refused = True
+                raise
+            finally:
+                if guard is not None and guard.counts_itself:
+                    await guard.settle(request, refused)
 
         return handle

@@ -88,10 +88,10 @@ async def _read(
 ) -> tuple[SessionSnapshot, EncodedQuery | None, tuple[str, ...]]:
     """The session in one round trip and, where the question is known already, its vectors meanwhile."""
     if query is None or not query.strip():
-        return await svc.sessions.load(caller.scope, LOADED_TURNS), None, ()
+        return await svc.sessions.load(caller.scope, LOADED_TURNS, caller.due), None, ()
     encoding = asyncio.create_task(encode_question(svc, caller, query))
     try:
-        snapshot = await svc.sessions.load(caller.scope, LOADED_TURNS)
+        snapshot = await svc.sessions.load(caller.scope, LOADED_TURNS, caller.due)
     except BaseException:
         encoding.cancel()
         raise

@@ -22,7 +22,7 @@ from storage.protocols.records import (
     Retracted,
     Update,
 )
-from storage.protocols.sessions import Claim, IdempotencyStore, ReplacedTurns, SessionStore
+from storage.protocols.sessions import Claim, Due, IdempotencyStore, ReplacedTurns, SessionStore
 from storage.protocols.tenants import (
     IndexVersion,
     KeyRecord,
@@ -41,6 +41,7 @@ __all__ = [
     "Change",
     "Claim",
     "DirtyItem",
+    "Due",
     "Erasure",
     "ErasureStore",
     "Filters",

@@ -47,8 +47,8 @@ class SessionStore(Protocol):
     async def owner(self, scope: Scope) -> UserId:
         """Whose scope.session is, within scope's tenant: for a tenant key that names a session alone. NotFound("session")."""
 
-    async def load(self, scope: Scope, last_turns: int) -> SessionSnapshot:
-        """The hot path's read: one round trip."""
+    async def load(self, scope: Scope, last_turns: int, due: "Due | None" = None) -> SessionSnapshot:
+        """The hot path's read: one round trip, which also counts the request that is `due`; Overloaded over its tenant's rate."""
 
     async def replace_turn(self, scope: Scope, turn_id: TurnId, turn: NewTurn) -> ReplacedTurns:
         """P31: the turn is replaced in place (same id and seq), those after it go, atomically. NotFound("turn")."""
@@ -83,6 +83,15 @@ class SessionStore(Protocol):
 
     async def ping(self) -> None:
         """Raises Unavailable unless the store answers."""
+
+
+@dataclass(slots=True)
+class Due:
+    """A request that is yet to be counted against its tenant's rate. Rates live with the sessions: who reads a session anyway
+    counts it in the same round trip. `taken`: somebody has, or has tried to."""
+
+    per_minute: int
+    taken: bool = False
 
 
 @dataclass(frozen=True, slots=True)

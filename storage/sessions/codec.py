@@ -61,10 +61,13 @@ def encode_turn(turn: NewTurn, field: str) -> bytes:
 
 
 def decode_turn(turn_id: bytes, seq: int, body: bytes) -> Turn:
-    held = _loaded(body)
+    return _turn(turn_id.decode(), seq, _loaded(body))
+
+
+def _turn(turn_id: str, seq: int, held: Any) -> Turn:
     try:
         return Turn(
-            id=TurnId(turn_id.decode()),
+            id=TurnId(turn_id),
             seq=seq,
             role=Role(held["r"]),
             content=held["c"],
@@ -74,7 +77,7 @@ def decode_turn(turn_id: bytes, seq: int, body: bytes) -> Turn:
             tool_calls=tuple(ToolCall(*call[:3]) for call in held.get("k", ())),
             tool_call_id=held.get("i"),
             complete="p" not in held,
-            memory=MemoryMode(held.get("m", MemoryMode.ON)),
+            memory=MemoryMode(held["m"]) if "m" in held else MemoryMode.ON,
         )
     except (KeyError, ValueError, TypeError):
         raise Unavailable("sessions") from None
@@ -103,6 +106,15 @@ def decode_turns(reply: Sequence[Any]) -> list[Turn]:
     return [
         decode_turn(turn_id, int(seq), body)
         for turn_id, seq, body in zip(places[::2], places[1::2], bodies, strict=True)
+    ]
+
+
+def decode_transcript(reply: Sequence[bytes]) -> list[Turn]:
+    """From {ids, seqs, bodies}, each as one text."""
+    ids, seqs, bodies = reply
+    return [
+        _turn(turn_id, int(seq), held)
+        for turn_id, seq, held in zip(ids.decode().split(), seqs.split(), _loaded(bodies), strict=True)
     ]
 
 

@@ -50,6 +50,11 @@ def tenant_fence(scope: Scope) -> str:
     return _fence(checked_id(scope.tenant_id, "tenant_id"), "")
 
 
+def rate_key(scope: Scope) -> str:
+    """The tenant's counters of requests."""
+    return f"{_PREFIX}:rate:{{{checked_id(scope.tenant_id, 'tenant_id')}}}"
+
+
 def claim_keys(scope: Scope, key: str) -> tuple[str, str]:
     """The claim, and the fence of its user. A caller's Idempotency-Key is any text: only its digest is kept. Without a user the claim
     is the tenant's own."""

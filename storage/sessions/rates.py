@@ -1,56 +1,50 @@
 """Request rates of tenants, counted in the session tier, so that all replicas count together."""
 
 import time
-from collections.abc import Awaitable, Callable, Sequence
-from typing import Any
-
-from limits import RateLimitItemPerMinute
-from limits.aio.storage import RedisStorage
-from limits.aio.strategies import SlidingWindowCounterRateLimiter
 
 from memory.errors import Overloaded
-from memory.ids import checked_id
+from memory.ids import TenantId
 from memory.scope import Scope
+from storage.sessions import scripts
 from storage.sessions.client import Call, SessionClient
+from storage.sessions.keys import rate_key
+
+_LONGEST_S = 60.0
+_FULL_S = 1.0
 
 
 class RequestRates:
-    """At most so many requests in any minute, by tenant. A sliding window of two counters: no burst of twice the rate where
-    two fixed windows meet, and two keys whatever the rate."""
+    """At most so many requests in any minute, by tenant (lua/rate.lua)."""
 
     def __init__(self, client: SessionClient) -> None:
         self._client = client
-        self._limiter = SlidingWindowCounterRateLimiter(_Counters(client))
+        self._full: dict[TenantId, float] = {}
+        client.register(scripts.RATES)
 
     async def hit(self, scope: Scope, per_minute: int, cost: int = 1) -> None:
         """Counts a request of scope.tenant_id; Overloaded("requests per minute") where the minute is full: then nothing is counted."""
-        tenant = checked_id(scope.tenant_id, "tenant_id")
-        item = RateLimitItemPerMinute(per_minute)
         async with self._client.deadline():
-            if await self._limiter.hit(item, tenant, cost=cost):
-                return
-            stats = await self._limiter.get_window_stats(item, tenant)
-        raise Overloaded("requests per minute", min(max(stats.reset_time - time.time(), 1.0), 60.0))
+            (answer,) = await self._client.run(counting(scope, per_minute, cost))
+        try:
+            check(answer)
+        except Overloaded:
+            self.note_full(scope)
+            raise
+
+    def note_full(self, scope: Scope) -> None:
+        """A request of scope.tenant_id was just refused: for a second the next ones are counted before anything is done for them."""
+        self._full[scope.tenant_id] = time.monotonic() + _FULL_S
+
+    def full(self, scope: Scope) -> bool:
+        return self._full.get(scope.tenant_id, 0.0) > time.monotonic()
 
 
-class _Counters(RedisStorage):
-    """The library's counters. Its scripts are run by the client, so that they find their way under Sentinel and in a cluster: both
-    keys of a window have one hash tag."""
+def counting(scope: Scope, per_minute: int, cost: int = 1) -> Call:
+    """The call that counts, for whoever has others to send. Its answer is for `check`."""
+    return Call("rate", (rate_key(scope),), (per_minute, cost))
 
-    def __init__(self, client: SessionClient) -> None:
-        self._client = client
-        super().__init__("async+redis://", implementation="redispy", key_prefix="strata:rate")
 
-    def configure_bridge(self) -> None:
-        bridge: Any = self.bridge
-        bridge.connection_getter = lambda readonly: self
-
-    def register_script(self, text: bytes) -> Callable[[Sequence[str], Sequence[int]], Awaitable[Any]]:
-        """As the library's bridge asks a Redis client to."""
-        name = f"rate_{hash(text)}"
-        self._client.register({name: text.decode()})
-
-        async def run(keys: Sequence[str], args: Sequence[int]) -> Any:
-            return (await self._client.run(Call(name, keys, args)))[0]
-
-        return run
+def check(answer: int) -> None:
+    """Overloaded where the request was not counted, with the time after which it could be."""
+    if answer:
+        raise Overloaded("requests per minute", min(max(answer / 1000, 1.0), _LONGEST_S))

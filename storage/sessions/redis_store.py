@@ -13,7 +13,7 @@ from memory.ids import MemoryId, SessionId, TurnId, UserId, checked_id
 from memory.scope import Scope
 from memory.turns import NewTurn, Role, Session, SessionSnapshot, TaskState, Turn
 from storage.cursors import bad_cursor, encode_cursor, position_after
-from storage.protocols import Page, ReplacedTurns
+from storage.protocols import Due, Page, ReplacedTurns
 from storage.sessions import scripts
 from storage.sessions.client import Call, SessionClient
 from storage.sessions.codec import (
@@ -21,6 +21,7 @@ from storage.sessions.codec import (
     decode_ids,
     decode_session,
     decode_state,
+    decode_transcript,
     decode_turn,
     decode_turns,
     dumped,
@@ -38,6 +39,7 @@ from storage.sessions.forgetting import (
     milliseconds,
 )
 from storage.sessions.keys import fenced_listing_keys, listing_keys, owner_key, session_keys, tenant_fence
+from storage.sessions.rates import check, counting
 
 _MAX_PAGE = 1000
 
@@ -51,6 +53,7 @@ class RedisSessions:
         client.register(scripts.SESSION)
         client.register(scripts.LISTING)
         client.register(scripts.FORGETTING)
+        client.register(scripts.RATES)
 
     # --- sessions
 
@@ -192,11 +195,23 @@ class RedisSessions:
             raise NotFound("session")
         return tuple(sorted(decode_turns(reply), key=lambda turn: turn.seq))
 
-    async def load(self, scope: Scope, last_turns: int) -> SessionSnapshot:
-        session, turns, (state, version, preloaded) = await self._use(scope, "load", last_turns, repeat=True)
+    async def load(self, scope: Scope, last_turns: int, due: Due | None = None) -> SessionSnapshot:
+        """Of a session that is not there the request is counted all the same."""
+        calls = [Call("load", session_keys(scope), (last_turns,))]
+        if due is not None and not due.taken:
+            due.taken = True
+            calls.append(counting(scope, due.per_minute))
+        async with self._client.deadline():
+            # A lost connection may count it twice: rather that than a read that fails.
+            _, reply, *counted = await self._client.run(self._touch(scope), *calls, repeat=True)
+        for answer in counted:
+            check(answer)
+        if reply is None:
+            raise NotFound("session")
+        session, turns, (state, version, preloaded) = reply
         return SessionSnapshot(
             session=decode_session(scope.session, scope.user, session),
-            turns=tuple(reversed(decode_turns(turns))),
+            turns=tuple(reversed(decode_transcript(turns))),
             state=decode_state(state, version),
             preloaded=tuple(MemoryId(memory) for memory in decode_ids(preloaded)),
         )
@@ -234,12 +249,16 @@ class RedisSessions:
     async def _use(self, scope: Scope, script: str, *args: str | bytes | int, repeat: bool = False) -> Any:
         """Run a script of the session and put off the expiry of its place in the list, in one round trip. The place first: it
         must never die before its session."""
-        touch = Call("list_touch", listing_keys(scope), (scope.session,))
         async with self._client.deadline():
-            _, reply = await self._client.run(touch, Call(script, session_keys(scope), args), repeat=repeat)
+            _, reply = await self._client.run(
+                self._touch(scope), Call(script, session_keys(scope), args), repeat=repeat
+            )
         if reply is None:
             raise NotFound("session")
         return reply
+
+    def _touch(self, scope: Scope) -> Call:
+        return Call("list_touch", listing_keys(scope), (scope.session,))
 
 
 def _keys_of(scope: Scope, name: bytes) -> tuple[str, ...]:

@@ -19,4 +19,5 @@ SESSION = _family(
 LISTING = _family("listing_prelude", "list_reserve list_confirm list_touch list_take list_page list_all list_forget")
 OWNER = {"owner": _text("owner")}
 FORGETTING = {name: _text(name) for name in ("fence", "fenced", "forget")}
+RATES = {"rate": _text("rate")}
 CLAIMS = {name: _text(name) for name in ("claim", "finish", "release")}

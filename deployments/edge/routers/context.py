@@ -6,7 +6,7 @@ from starlette.responses import Response
 from deployments.edge.answers import answer
 from deployments.edge.authenticate import session_caller
 from deployments.edge.bodies.context import ContextBody, ContextBodyAnswer
-from deployments.edge.routers.parameters import Member, Svc
+from deployments.edge.routers.parameters import Asker, Svc
 from deployments.edge.routes import StrictRoute
 from deployments.flows import context as flows
 from deployments.telemetry.metrics import observe_context
@@ -18,7 +18,7 @@ CONTEXT = "/v1/context"
 
 
 @router.post(CONTEXT, response_model=ContextBodyAnswer)
-async def assemble(caller: Member, svc: Svc, body: ContextBody) -> Response:
+async def assemble(caller: Asker, svc: Svc, body: ContextBody) -> Response:
     """The working memory for one call to a model: messages within the budget, and an account of what is in them and what is not."""
     request = body.request(caller.policy.prompt)
     if body.user_id is not None:

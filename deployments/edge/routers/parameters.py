@@ -11,6 +11,8 @@ from memory.scope import Grant
 
 Member = Annotated[Caller, Depends(caller_with(Grant.MEMORY))]
 """A tenant key or a session token."""
+Asker = Annotated[Caller, Depends(caller_with(Grant.MEMORY, counts_itself=True))]
+"""The same, for a call that reads the session and counts itself with that."""
 KeyHolder = Annotated[Caller, Depends(caller_with(Grant.MEMORY, key_only=True))]
 """A tenant key only."""
 
@@ -59,6 +61,7 @@ async def _in_session(caller: Member, services: Svc, session_id: Annotated[Sessi
 InSession = Annotated[Caller, Depends(_in_session)]
 
 __all__ = [
+    "Asker",
     "InSession",
     "KeyHolder",
     "Member",

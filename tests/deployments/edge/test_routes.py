@@ -10,6 +10,7 @@ from memory.scope import Grant
 
 OPEN = None
 MEMBER = Guard(Grant.MEMORY)
+ASKER = Guard(Grant.MEMORY, counts_itself=True)
 KEY = Guard(Grant.MEMORY, key_only=True)
 ADMIN_KEY = Guard(Grant.ADMIN, key_only=True)
 MEMBER_OR_ADMIN = Guard(Grant.MEMORY, instead=Grant.ADMIN)
@@ -26,8 +27,8 @@ DEMANDS = {
     "POST /v1/sessions/{session_id}/forget-last": MEMBER,
     "GET /v1/sessions/{session_id}/state": MEMBER,
     "PATCH /v1/sessions/{session_id}/state": MEMBER,
-    "POST /v1/context": MEMBER,
-    "POST /v1/context/": MEMBER,
+    "POST /v1/context": ASKER,
+    "POST /v1/context/": ASKER,
     "POST /v1/memories": MEMBER,
     "GET /v1/memories": MEMBER,
     "DELETE /v1/memories": MEMBER,
