@@ -44,10 +44,12 @@ COPY deployments deployments
 RUN uv pip install --no-cache --compile-bytecode --python /opt/venv/bin/python --no-deps .
 
 # Prepared once, for both images: an index belongs to one model, to the byte.
+# Readable by the user that the images run as: safetensors' writer lets its owner alone read, and that is root here.
 FROM build-cpu AS model
 RUN python -c "from pathlib import Path; from models.prepare import prepare; from models.settings import EncoderSettings; \
 prepare(EncoderSettings(), Path('/opt/strata'))" \
- && rm -f /opt/strata/models/.*.lock
+ && rm -f /opt/strata/models/.*.lock \
+ && chmod -R a+rX /opt/strata
 
 FROM base AS cuda
 COPY --from=build-cuda /opt/venv /opt/venv
