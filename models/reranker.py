@@ -33,6 +33,11 @@ class Pair:
     question: str
     passage: str
 
+    @property
+    def chars(self) -> int:
+        """What the tokenizer reads."""
+        return len(self.question) + len(self.passage)
+
 
 @dataclass(frozen=True, slots=True)
 class PairWork:

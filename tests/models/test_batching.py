@@ -105,6 +105,32 @@ async def test_a_large_submit_is_tokenized_in_slices_and_still_answers_in_order(
     await queue.close()
 
 
+@pytest.mark.parametrize(
+    ("lengths", "slices"),
+    [
+        ([10] * 70, [32, 32, 6]),
+        ([3000] * 5, [2, 2, 1]),
+        ([9000, 10, 9000, 9000], [1, 1, 1, 1]),
+        ([4000, 4000, 1], [2, 1]),
+    ],
+)
+async def test_a_slice_is_of_few_items_and_few_characters(lengths, slices):
+    """What stands in the one tokenizer's thread is short, whatever is sent: somebody's question may come next."""
+    device = Device()
+    tokenized: list[int] = []
+    plain = device.tokenize
+
+    def tokenize(items: Sequence[str]) -> list[Text]:
+        tokenized.append(len(items))
+        return plain(items)
+
+    device.tokenize = tokenize  # type: ignore[method-assign]
+    queue = queue_of(device, max_items=1000)
+    await queue.submit(ticket(), ["x" * length for length in lengths])
+    assert tokenized == slices
+    await queue.close()
+
+
 async def test_past_its_deadline_work_is_not_run_and_its_caller_told_in_time():
     device = Device(free=False)
     queue = queue_of(device)
