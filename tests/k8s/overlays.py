@@ -13,9 +13,10 @@ Manifest = dict[str, Any]
 
 K8S = Path(__file__).parents[2] / "k8s"
 OVERLAYS = sorted(path.parent for path in K8S.glob("overlays/*/kustomization.yaml"))
-KINDS = {kind for path in K8S.rglob("*.yaml") for kind in re.findall(r"^kind: (\w+)", path.read_text(), re.MULTILINE)}
-KINDS = KINDS - {"Kustomization", "Component"} | {"ConfigMap"}
-"""Every kind of object that our files hold, and the one that kustomize makes."""
+_FILES = [path for path in K8S.rglob("*.yaml") if not path.name.endswith(".example.yaml")]
+KINDS = {kind for path in _FILES for kind in re.findall(r"^kind: (\w+)", path.read_text(), re.MULTILINE)}
+KINDS = KINDS - {"Kustomization", "Component"} | {"ConfigMap", "Secret"}
+"""Every kind of object that our files hold, that kustomize makes, and that `strata kubernetes secrets` prints."""
 
 
 def rendered(overlay: Path, namespace: str) -> list[Manifest]:

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from deployments.kubernetes.lint import findings
+from deployments.kubernetes.secrets import secret_documents
 from tests.k8s.live import Cluster, Refused, condition, wait
 from tests.k8s.mistakes import CLUSTER_ONLY, INVALID, REFUSED, UNSEEN, Mistake
 from tests.k8s.overlays import KINDS, OVERLAYS, rendered
@@ -17,6 +18,7 @@ Manifest = dict[str, Any]
 pytestmark = pytest.mark.timeout(600)
 
 RAY = "rayservices.ray.io"
+_DEV = next(path for path in OVERLAYS if path.name == "dev")  # its stores need no addresses
 RESTRICTED = {"pod-security.kubernetes.io/enforce": "restricted"}
 CLUSTER_SCOPED = ("Namespace", "PriorityClass")
 
@@ -35,6 +37,7 @@ def shipped(place: str) -> dict[str, Manifest]:
     for overlay in OVERLAYS:
         for each in rendered(overlay, place):
             kinds.setdefault(each["kind"], each)
+    kinds["Secret"] = secret_documents(rendered(_DEV, place), {})[0]
     return kinds
 
 

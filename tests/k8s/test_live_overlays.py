@@ -253,6 +253,14 @@ def test_S_every_selector_finds_a_pod_or_a_service(made: Applied) -> None:
     worker = next(iter(made.objects("pods", "ray.io/node-type=worker")), None)
     if worker is not None:  # groups that start with no worker
         pods += [worker["metadata"]["labels"] | {"ray.io/group": group} for group in groups]
+    if (
+        of_kind(made.manifests, "RayService")[0]["spec"]["upgradeStrategy"]["type"]
+        == "NewClusterWithIncrementalUpgrade"
+    ):
+        gateway = wait(lambda: made.objects("gateways.gateway.networking.k8s.io"), "the operator makes a Gateway")[0]
+        pods.append(
+            {"gateway.networking.k8s.io/gateway-name": gateway["metadata"]["name"]}
+        )  # of whatever controller serves it
     services = [each["metadata"].get("labels") or {} for each in made.objects("services")]
     empty = []
     for kind, path, among in (
