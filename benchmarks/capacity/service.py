@@ -1,10 +1,11 @@
 """What a call costs in CPU, by process, and what the processes hold: on a Strata of its own (split topology), of either tier."""
 
 import asyncio
+import secrets
 import tempfile
 import time
 from collections.abc import Awaitable, Callable
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -39,14 +40,20 @@ class Servers:
     records: str
     index: str
     """`http://host:port,grpc-port`"""
+    collection: str = field(default_factory=lambda: f"StrataCost{secrets.token_hex(3)}")
 
     def configure(self, config: dict[str, Any]) -> None:
-        """The Serve file with these in place of the embedded stores."""
+        """The Serve file with these in place of the embedded stores; URLs may hold passwords, so it has references to `environment`."""
         http, _, grpc_port = self.index.rpartition(",")
-        index = {"http": http, "grpc": f"{urlsplit(http).hostname}:{grpc_port}"}
+        index = {"http": http, "grpc": f"{urlsplit(http).hostname}:{grpc_port}", "collection": self.collection}
         for application in config["applications"]:
             if stores := application["args"].get("stores"):
-                stores |= {"sessions_url": self.sessions, "records_url": self.records, "index": index}
+                stores |= {name: f"env:STRATA_{name.upper()}" for name in ("sessions_url", "records_url")}
+                stores["index"] = index
+
+    @property
+    def environment(self) -> dict[str, str]:
+        return {"STRATA_SESSIONS_URL": self.sessions, "STRATA_RECORDS_URL": self.records}
 
     def processes(self) -> dict[str, psutil.Process]:
         """Those that run here, by kind."""
@@ -57,8 +64,8 @@ class Servers:
 
 def costs(seconds: float, say: Callable[[str], None], servers: Servers | None = None) -> dict[str, Any]:
     """`cpu_ms` by call and kind of process, of `seconds` of each call; `idle_ms_per_s`; `memory_mb` at the end."""
-    edit = servers.configure if servers else None
-    with tempfile.TemporaryDirectory(prefix="sc-") as folder, Service(edit=edit) as service:
+    changes: dict[str, Any] = {"edit": servers.configure, "environment": servers.environment} if servers else {}
+    with tempfile.TemporaryDirectory(prefix="sc-") as folder, Service(**changes) as service:
         keys = declare(service, Path(folder) / "tenants", POPULATION.tenants)
         watch = Watch(service.home, servers.processes() if servers else {})
         return asyncio.run(_measured(service, watch, keys, seconds, say))
