@@ -8,6 +8,7 @@ Transport = Literal["haproxy", "python"]
 RAY_ENVIRONMENT = {
     "RAY_SERVE_ENABLE_HA_PROXY": "1",  # about 1 ms of CPU a request instead of 8
     "RAY_SERVE_THROUGHPUT_OPTIMIZED": "1",  # handles over gRPC, user code on the replica's own loop: half the cost of a call
+    "RAY_SERVE_HAPROXY_TIMEOUT_SERVER_S": "310",  # for ever otherwise; over the longest deadline that a request may be given
     "RAY_worker_niceness": "0",  # Ray nices workers to 15 by default
     "RAY_USAGE_STATS_ENABLED": "0",
     "OMP_NUM_THREADS": "1",
