@@ -48,7 +48,7 @@ RUN uv pip install --no-cache --compile-bytecode --python /opt/venv/bin/python -
 FROM build-cpu AS model
 RUN python -c "from pathlib import Path; from models.prepare import prepare; from models.settings import EncoderSettings; \
 prepare(EncoderSettings(), Path('/opt/strata'))" \
- && rm -f /opt/strata/models/.*.lock && chmod -R a+rX /opt/strata \
+ && rm -f /opt/strata/models/.*.lock \
  && chmod -R a+rX /opt/strata
 
 FROM base AS cuda
