@@ -123,9 +123,9 @@ def coverage(question: Sequence[Unit], entry: Collection[str]) -> float:
 
     It looks at one entry alone, so it means the same beside three other entries or three thousand.
     """
-    total = sum(unit.weight for unit in question)
-    covered = 0.0
+    total = covered = 0.0
     for unit in question:
+        total += unit.weight
         if not unit.whole.isdisjoint(entry):
             covered += unit.weight
         elif unit.part is not None and unit.part in entry:

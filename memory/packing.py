@@ -134,7 +134,7 @@ class _Packing:
         self.request = request
         self.policy = request.policy
         self.overhead = _overhead(request, count)
-        self.count = count
+        self.count = _counted_once(count)
         self.budget = self.policy.budget_tokens - self.policy.output_reserve
         self.tokens = dict.fromkeys(_SECTIONS, 0)
         self.lost: dict[str, list[int]] = {}
@@ -364,6 +364,19 @@ class _Packing:
 def _overhead(request: PackRequest, count: Count) -> ChatOverhead:
     own: ChatOverhead = getattr(count, "overhead", OPENAI_CHAT)
     return request.overhead or own
+
+
+def _counted_once(count: Count) -> Count:
+    """The same roles, titles and turns are asked for again and again while one prompt is packed."""
+    known: dict[str, int] = {}
+
+    def counted(text: str) -> int:
+        tokens = known.get(text)
+        if tokens is None:
+            tokens = known[text] = count(text)
+        return tokens
+
+    return counted
 
 
 def _prefix_hash(prefix: Sequence[Message], tools: Sequence[Mapping[str, Any]]) -> str:

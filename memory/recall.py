@@ -92,7 +92,8 @@ class Found:
     @property
     def about(self) -> frozenset[str]:
         """The entry's terms and those of the attribute that it sets: "用户是一名程序员" sets `job`."""
-        return frozenset(self.words.terms).union(self.words.subject)
+        terms = frozenset(self.words.terms)
+        return terms.union(self.words.subject) if self.words.subject else terms
 
     @property
     def standing(self) -> bool:
@@ -187,13 +188,15 @@ def recall(
     for i, (one, likeness, match) in enumerate(zip(wanted, similarity.tolist(), plain.tolist(), strict=True)):
         features = _features(question, one, match, statistics)
         probability = relevance(features, weights)
+        if probability < policy.threshold and not one.standing:
+            continue
         if features.limit:  # an allergy resembles no question about dinner, and still belongs on top
             likeness = max(likeness, probability)
         score = rank_score(one.memory, likeness, policy, now)
         judged.append(_Judged(i, one, features, likeness, score, probability))
     judged.sort(key=lambda j: (-j.score, -j.probability, j.found.memory.id))
     relevant = [(j.found.memory, j) for j in judged if j.probability >= policy.threshold]
-    standing = [(j.found.memory, j) for j in judged if j.probability < policy.threshold and j.found.standing]
+    standing = [(j.found.memory, j) for j in judged if j.probability < policy.threshold]
     kept = folded(relevant, policy.limit)
     room = min(policy.standing, policy.limit - len(kept))
     answer = []
