@@ -27,7 +27,8 @@ from memory.terms import terms
 from memory.text import language
 from memory.topics import limiting, topics, touching
 
-_ANSWERING: Final = touching(["answering"])
+_ANSWERING: Final = "answering"
+"""The topic of entries that say how the assistant shall answer."""
 
 
 @dataclass(frozen=True)
@@ -102,7 +103,7 @@ class Found:
         said = self.memory.source is Source.USER and self.memory.status is Status.ACTIVE
         if not said or self.memory.kind not in (Kind.PREFERENCE, Kind.CONSTRAINT):
             return False
-        return not self.about.isdisjoint(_ANSWERING)
+        return not self.about.isdisjoint(touching([_ANSWERING]))
 
 
 @dataclass(frozen=True, slots=True)

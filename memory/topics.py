@@ -6,6 +6,7 @@ tables are the bridge, and the bridge between two languages. They only ever add 
 """
 
 from collections.abc import Collection, Mapping
+from functools import cache
 from typing import Final
 
 from memory.terms import terms
@@ -94,27 +95,42 @@ def _turned(lexicon: Mapping[str, frozenset[str]]) -> dict[str, frozenset[str]]:
     return {topic: frozenset(term for term, found in lexicon.items() if topic in found) for topic in topics}
 
 
-_TOPICS_OF: Final = _lexicon(_WORDS)
-_LIMITS_OF: Final = _lexicon(_LIMITS)
-_TERMS_OF: Final = _turned(_TOPICS_OF)
-_LIMITING: Final = _turned(_LIMITS_OF)
+# Made when first asked for: importing this does no work.
+@cache
+def _topics_of() -> dict[str, frozenset[str]]:
+    return _lexicon(_WORDS)
+
+
+@cache
+def _limits_of() -> dict[str, frozenset[str]]:
+    return _lexicon(_LIMITS)
+
+
+@cache
+def _terms_of() -> dict[str, frozenset[str]]:
+    return _turned(_topics_of())
+
+
+@cache
+def _limiting() -> dict[str, frozenset[str]]:
+    return _turned(_limits_of())
 
 
 def topics(of: Collection[str]) -> frozenset[str]:
     """The topics that a text touches, from its terms (memory/terms.py)."""
-    return frozenset(topic for term in of for topic in _TOPICS_OF.get(term, ()))
+    return frozenset(topic for term in of for topic in _topics_of().get(term, ()))
 
 
 def limits(of: Collection[str]) -> frozenset[str]:
     """The topics in which an entry says what does not fit the user, from its terms."""
-    return frozenset(topic for term in of for topic in _LIMITS_OF.get(term, ()))
+    return frozenset(topic for term in of for topic in _limits_of().get(term, ()))
 
 
 def touching(of: Collection[str]) -> frozenset[str]:
     """The terms of which one is enough to touch one of these topics: `topics(x)` and `of` meet where x and this do."""
-    return frozenset[str]().union(*(_TERMS_OF.get(topic, ()) for topic in of))
+    return frozenset[str]().union(*(_terms_of().get(topic, ()) for topic in of))
 
 
 def limiting(of: Collection[str]) -> frozenset[str]:
     """The same for `limits`."""
-    return frozenset[str]().union(*(_LIMITING.get(topic, ()) for topic in of))
+    return frozenset[str]().union(*(_limiting().get(topic, ()) for topic in of))
