@@ -134,7 +134,7 @@ def own(
         return Packed(network, place.budget, head)
     if layout == "padded":
         return padded(network.padded, dtype, place, head)
-    recorder = CudaGraphs() if place.device.type == "cuda" else plain_recording
+    recorder = CudaGraphs(place.device) if place.device.type == "cuda" else plain_recording
     return Padded(
         Replayed(network.padded, recorder),
         dtype=dtype,

@@ -119,8 +119,9 @@ class Encoder:
         return self.model.engine.launch_tokens
 
     def warm_up(self) -> None:
-        """The first passes are slower than all others: run some before anybody waits."""
-        self.encode_queries([" ".join(_PROBE[:1])])
+        """The first passes are slower than all others: run some before anybody waits, twice, so that a GPU records their shapes."""
+        for count in (1, 1, 2, 2, 4, 4, 8, 8):
+            self.encode_queries(_PROBE[:count])
         self.encode_passages([Passage(text, context=_PROBE[0]) for text in _PROBE])
 
     def encode_queries(self, texts: Sequence[str]) -> list[EncodedQuery]:

@@ -77,21 +77,23 @@ class Replayed:
 class CudaGraphs:
     """Records as CUDA graphs, all in one pool of memory: one runs at a time, and its output is read before the next one's turn."""
 
-    def __init__(self) -> None:
+    def __init__(self, device: torch.device) -> None:
+        self._device = device
         self._pool = torch.cuda.graph_pool_handle()
 
     def __call__(self, function: Callable[[], Tensor]) -> Recording:
         """Warmed up on a stream of its own first, as capturing asks for. RuntimeError where the device cannot."""
-        aside = torch.cuda.Stream()  # type: ignore[no-untyped-call]
-        aside.wait_stream(torch.cuda.current_stream())
-        with torch.inference_mode(), torch.cuda.stream(aside):
-            for _ in range(_WARM_PASSES):
-                function()
-        torch.cuda.current_stream().wait_stream(aside)
-        graph = torch.cuda.CUDAGraph()
-        # "thread_local": another thread of this process (a second model's) may go on using the device meanwhile
-        with torch.inference_mode(), torch.cuda.graph(graph, pool=self._pool, capture_error_mode="thread_local"):
-            output = function()
+        with torch.inference_mode(), torch.cuda.device(self._device):
+            aside = torch.cuda.Stream()  # type: ignore[no-untyped-call]
+            aside.wait_stream(torch.cuda.current_stream())
+            with torch.cuda.stream(aside):
+                for _ in range(_WARM_PASSES):
+                    function()
+            torch.cuda.current_stream().wait_stream(aside)
+            graph = torch.cuda.CUDAGraph()
+            # "thread_local": another thread of this process (a second model's) may go on using the device meanwhile
+            with torch.cuda.graph(graph, pool=self._pool, capture_error_mode="thread_local"):
+                output = function()
 
         def replay() -> Tensor:
             graph.replay()
