@@ -9,8 +9,9 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: run test install lint clean bench
 
+# `make run TOPOLOGY=fused`: one process for a small machine; `TRANSPORT=python`: without HAProxy.
 run: $(VENV)/.run
-	@$(BIN)/strata up
+	@$(BIN)/strata up $(if $(TOPOLOGY),--topology $(TOPOLOGY)) $(if $(TRANSPORT),--transport $(TRANSPORT))
 
 test: $(VENV)/.dev
 	@$(BIN)/ruff check .
