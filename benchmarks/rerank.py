@@ -21,6 +21,7 @@ import torch
 from rich.console import Console
 from torch import nn
 from transformers import AutoModelForSequenceClassification, AutoTokenizer, BertConfig, BertForSequenceClassification
+from transformers.utils.logging import disable_progress_bar
 
 from benchmarks.report import Row, tell
 from benchmarks.turns import Turn, show, take_turns, timed
@@ -44,6 +45,7 @@ THEIRS = "CrossEncoder, its defaults"
 def random_reranker(folder: Path) -> Path:
     """The size of a MiniLM, six layers, one label; the same weights each time."""
     torch.manual_seed(1)
+    disable_progress_bar()
     tokenizer = AutoTokenizer.from_pretrained(prepare(EncoderSettings()))
     config = BertConfig(
         vocab_size=len(tokenizer),
