@@ -19,7 +19,7 @@ from benchmarks.load.driving import Driver, connect
 from benchmarks.load.phrases import KEPT_EVERY, Questions, known
 from benchmarks.load.processes import SESSIONS, Watch, spent
 from benchmarks.load.schedule import Call, Planned, Population, plan
-from benchmarks.load.users import ask, declare, indexed, populate
+from benchmarks.load.users import AT_ONCE, declare, indexed, populate, write
 from benchmarks.service import Service
 
 POPULATION = Population(tenants=4, users=6, sessions=1, skew=0.0)
@@ -124,9 +124,9 @@ async def _cost(
 
 async def _import(http: aiohttp.ClientSession, key: str) -> None:
     texts = known(10_000, IMPORTED)
-    for start in range(0, IMPORTED, 60):
-        part = [{"content": text} for text in texts[start : start + 60]]
-        await ask(http, "POST", "/v1/memories", key, {"user_id": "import", "mode": "verbatim", "memories": part})
+    for start in range(0, IMPORTED, AT_ONCE):
+        part = [{"content": text} for text in texts[start : start + AT_ONCE]]
+        await write(http, "/v1/memories", key, {"user_id": "import", "mode": "verbatim", "memories": part})
 
 
 def _rounded(sizes: dict[str, Any]) -> dict[str, Any]:

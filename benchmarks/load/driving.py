@@ -72,7 +72,7 @@ class Driver:
             try:
                 await open_session(self.http, slot)
             except Refused as error:
-                status = str(error).split(": ", 1)[1][:3]
+                status = str(error.status)
             except (aiohttp.ClientError, TimeoutError) as error:
                 status = type(error).__name__
             self.outcomes.append(Outcome(OPEN, start - began, time.perf_counter() - start, status))

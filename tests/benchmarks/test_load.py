@@ -33,7 +33,7 @@ from benchmarks.load.figures import (
 from benchmarks.load.phrases import KEPT_EVERY, Questions, known, message
 from benchmarks.load.processes import RAY, Watch, kind_of, spent
 from benchmarks.load.schedule import Call, Planned, Population, arrivals, parse_mix, plan, zipf_shares
-from benchmarks.load.users import Slot, tenant_files
+from benchmarks.load.users import Refused, Slot, tenant_files, write
 from deployments.tenancy import key_text, read_tenant_files
 from memory.gate import judge
 from memory.ids import TurnId
@@ -327,3 +327,21 @@ def test_processes_are_found_by_their_home_and_what_ended_is_not_forgotten(tmp_p
         for child in children:
             child.kill()
             child.wait()
+
+
+@pytest.mark.parametrize(("answers", "tries"), [([201], 1), ([504, 429, 201], 3), ([400], 1), ([503] * 9, 6)])
+async def test_preparing_users_is_patient_and_writes_nothing_twice(answers, tries):
+    """A busy machine must not end a benchmark; a refusal that will stay one does."""
+    keys: list[str] = []
+
+    async def answer(request: web.Request) -> web.Response:
+        keys.append(request.headers["Idempotency-Key"])
+        return web.json_response({}, status=answers[len(keys) - 1])
+
+    async with serving(answer) as url, connect(url) as http:
+        if answers[tries - 1] == 201:
+            assert await write(http, "/v1/memories", "key", {}, rest_s=0.0) == {}
+        else:
+            with pytest.raises(Refused, match=str(answers[tries - 1])):
+                await write(http, "/v1/memories", "key", {}, rest_s=0.0)
+    assert len(keys) == tries and len(set(keys)) == 1
