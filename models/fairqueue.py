@@ -18,6 +18,8 @@ W = TypeVar("W")
 _KEPT = 0.8
 """What a run leaves of the weight of those before it."""
 _RETRY_LEAST_S, _RETRY_MOST_S = 1.0, 60.0
+_LITTLE_SHARE = 0.1
+"""Of a full run: so little ahead of a question is never too much, or one slow run would turn away those after it."""
 _STANDING_SHARE = 0.4
 """Of a full run: so much may be ahead of a question in a queue that does not get empty any more."""
 
@@ -226,6 +228,8 @@ class FairQueue(Generic[W]):
         refused, and those who are not get their answer as soon as they can.
         """
         ahead = self.ahead(tenant, kind)
+        if ahead <= _LITTLE_SHARE * self.batch_tokens:
+            return
         wait_s = self._pace.seconds(ahead, self.batch_tokens)
         standing = self._busy_since is not None and now - self._busy_since > max_wait_s
         if wait_s > max_wait_s or (standing and ahead > max(tokens, _STANDING_SHARE * self.batch_tokens)):

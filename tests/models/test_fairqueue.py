@@ -164,6 +164,16 @@ def test_a_question_is_refused_where_it_would_wait_too_long(waiting, new, busy_f
         assert 1.0 <= refused.value.retry_after_s <= 60.0
 
 
+def test_one_slow_run_does_not_turn_away_whoever_comes_next():
+    queue = queue_of(job("a", 10))
+    queue.record(tokens=10, seconds=30.0)
+    queue.admit("a", "query", 10, 9.0, max_wait_s=0.25)
+    queue.reserve("a", 1)
+    queue.put([job("a", 10)])
+    with pytest.raises(Overloaded):
+        queue.admit("a", "query", 10, 9.0, max_wait_s=0.25)
+
+
 def test_retry_after_a_refused_question_is_what_is_ahead_of_it():
     queue = queue_of(*(job("a", 100) for _ in range(70)))
     queue.record(tokens=1000, seconds=1.0)
