@@ -21,7 +21,8 @@ def edit(config: Any) -> None:
     options(config, "Curator").update(
         num_replicas=1, ray_actor_options={"num_cpus": 0.1}, health_check_period_s=1, health_check_timeout_s=3
     )
-    application(config, "inference")["args"]["embedder"]["batch_tokens"] = 512  # a long text fills a run
+    # A long text fills a run, and questions wait for their turn rather than being refused.
+    application(config, "inference")["args"]["embedder"].update(batch_tokens=512, max_wait_s=30)
 
 
 @pytest.fixture(scope="module")
