@@ -7,17 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from tests.k8s.live import Cluster
-
-KUBECONFIG = "STRATA_TEST_KUBECONFIG"
+from tests.k8s.live import KUBECONFIG, Cluster
 
 
 @pytest.fixture(scope="session")
 def cluster() -> Cluster:
     """A server that the tests may write to: each test takes a namespace of its own there and removes it."""
-    named = os.environ.get(KUBECONFIG)
-    if not named:
-        pytest.skip(f"{KUBECONFIG} is not set: no API server to apply manifests to")
+    named = os.environ[KUBECONFIG]
     assert Path(named).is_file(), f"{KUBECONFIG} names no file"
     assert shutil.which("kubectl"), f"{KUBECONFIG} is set, but kubectl is not installed"
     found = Cluster(Path(named))

@@ -13,11 +13,13 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, TypeVar
 
+import pytest
 import yaml
 
 T = TypeVar("T")
 Manifest = dict[str, Any]
 
+KUBECONFIG = "STRATA_TEST_KUBECONFIG"
 CALL_S = 60.0
 """One kubectl call, at most: its first one asks the server for all its types."""
 SETTLE_S = 120.0
@@ -32,6 +34,12 @@ _RAY = "rayservices.ray.io"
 _CLUSTER = "rayclusters.ray.io"
 CLEANUP = "ray.io/node-type=redis-cleanup"
 """The pod that empties the Redis of a cluster that leaves."""
+
+
+def only_with_a_server() -> None:
+    """At the top of a module of tests: without a server named there is one line to say so, not one for each test."""
+    if not os.environ.get(KUBECONFIG):
+        pytest.skip(f"{KUBECONFIG} is not set: no API server to apply manifests to", allow_module_level=True)
 
 
 class Refused(Exception):

@@ -9,11 +9,13 @@ import pytest
 
 from deployments.kubernetes.lint import findings
 from deployments.kubernetes.secrets import secret_documents
-from tests.k8s.live import Cluster, Refused, condition, wait
+from tests.k8s.live import Cluster, Refused, condition, only_with_a_server, wait
 from tests.k8s.mistakes import CLUSTER_ONLY, INVALID, REFUSED, UNSEEN, Mistake
 from tests.k8s.overlays import KINDS, OVERLAYS, rendered
 
 Manifest = dict[str, Any]
+
+only_with_a_server()
 
 pytestmark = pytest.mark.timeout(600)
 

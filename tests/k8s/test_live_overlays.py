@@ -11,10 +11,12 @@ from typing import Any
 
 import pytest
 
-from tests.k8s.live import CLEANUP, Cluster, condition, wait
+from tests.k8s.live import CLEANUP, Cluster, condition, only_with_a_server, wait
 from tests.k8s.overlays import OVERLAYS, of_kind, rendered
 
 Manifest = dict[str, Any]
+
+only_with_a_server()
 
 pytestmark = pytest.mark.timeout(900)
 
