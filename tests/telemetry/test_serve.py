@@ -11,6 +11,7 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -26,7 +27,7 @@ from tests.servers import Prometheus
 from tests.servers.packages import Missing, program
 from tests.telemetry import spans
 
-pytestmark = [pytest.mark.serve, pytest.mark.model, pytest.mark.timeout(420)]
+pytestmark = [pytest.mark.serve, pytest.mark.model, pytest.mark.timeout(600)]
 
 CANARY = "zebrafinch"
 CALLER = "00-{trace:032x}-00f067aa0ba902b7-01"
@@ -86,6 +87,19 @@ def until(found: Callable[[], Any], meanwhile: Callable[[], None] = lambda: None
     return answer
 
 
+@contextmanager
+def started(make: Callable[[], Service]) -> Iterator[Service]:
+    """Ray gives itself half a minute to start, which a loaded machine may not keep: then once more."""
+    service = make()
+    try:
+        service.__enter__()
+    except RuntimeError:
+        service = make()
+        service.__enter__()
+    with closing(service):
+        yield service
+
+
 @pytest.fixture(scope="module")
 def watched(encoder: object) -> Iterator[Watched]:
     try:
@@ -100,7 +114,7 @@ def watched(encoder: object) -> Iterator[Watched]:
 
     environment = {spans.FOLDER: str(folder), "RAY_TMPDIR": str(ray), "RAY_metrics_report_interval_ms": "1000"}
     try:
-        with Service(edit=traced, environment=environment) as service:
+        with started(lambda: Service(edit=traced, environment=environment)) as service:
             jobs = {
                 "strata": [service.url.removeprefix("http://")],
                 "haproxy": [f"127.0.0.1:{service.environment['RAY_SERVE_HAPROXY_METRICS_PORT']}"],
