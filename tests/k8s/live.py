@@ -26,8 +26,9 @@ SETTLE_S = 120.0
 """What controllers may take on a slow machine to make what was asked for."""
 OPERATOR_S = 20.0
 """How long an operator may take to touch a RayService before we hold that none runs."""
-LEAVE_S = 180.0
-"""What a namespace may take to be gone; an operator waits ten seconds between two looks at a cluster that leaves."""
+LEAVE_S = 400.0
+"""What a namespace may take to be gone. Seconds, as a rule; five minutes where a Ray cluster was deleted before the operator had made its
+service account: the Job that empties its Redis can then make no pod, and the operator gives it up after that time."""
 
 _POLL_S = 0.5
 _RAY = "rayservices.ray.io"
@@ -146,6 +147,8 @@ class Cluster:
         Raises TooLate where something stays, after it took the finalizers away so that nothing stays for good.
         """
         if self.has(_RAY):
+            with contextlib.suppress(TooLate):
+                wait(lambda: self._grown(namespace), "every Ray cluster has its service account", OPERATOR_S)
             self.kubectl("delete", _RAY, "--all", "-n", namespace, "--wait=false")
             try:
                 wait(lambda: self._rays_left(namespace), f"the Ray clusters of {namespace} are gone", LEAVE_S)
@@ -158,6 +161,10 @@ class Cluster:
         self.kubectl("delete", "namespace", namespace, "--wait=false", "--ignore-not-found")
         gone = lambda: not self.kubectl("get", "namespace", namespace, "--ignore-not-found", "-o", "name").strip()  # noqa: E731
         wait(gone, f"namespace {namespace} is gone", LEAVE_S)
+
+    def _grown(self, namespace: str) -> bool:
+        accounts = {each["metadata"]["name"] for each in self.objects("serviceaccounts", namespace)}
+        return all(each["metadata"]["name"] in accounts for each in self.objects(_CLUSTER, namespace))
 
     def _rays_left(self, namespace: str) -> bool:
         services, clusters = self.objects(_RAY, namespace), self.objects(_CLUSTER, namespace)

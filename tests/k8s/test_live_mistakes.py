@@ -17,7 +17,7 @@ Manifest = dict[str, Any]
 
 only_with_a_server()
 
-pytestmark = pytest.mark.timeout(600)
+pytestmark = pytest.mark.timeout(1200)
 
 RAY = "rayservices.ray.io"
 _DEV = next(path for path in OVERLAYS if path.name == "dev")  # its stores need no addresses

@@ -18,7 +18,7 @@ Manifest = dict[str, Any]
 
 only_with_a_server()
 
-pytestmark = pytest.mark.timeout(900)
+pytestmark = pytest.mark.timeout(1200)
 
 RAY = "rayservices.ray.io"
 RAY_CLUSTER = "rayclusters.ray.io"
