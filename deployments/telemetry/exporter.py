@@ -4,9 +4,14 @@ It runs beside Ray in a container of its own, over the folder that PROMETHEUS_MU
 hangs or is gone keeps nobody from reading what it counted. `/metrics`, and `/healthz` for probes.
 """
 
-import argparse
 import signal
 import sys
+
+if __name__ == "__main__":
+    # The first process of a container is deaf to every signal that it does not heed, and the imports below take a second.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
+
+import argparse
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
