@@ -25,11 +25,11 @@ class Failed(Exception):
 
 
 class Traffic:
-    """`callers` users, each in a session of its own, one request at a time, until the block ends. Then `failures` are what went
-    wrong, and `told` says how often what happened."""
+    """`callers` users, each in a session of its own, one request at a time and `pause_s` before each, until the block ends. Then
+    `failures` are what went wrong, and `told` says how often what happened."""
 
-    def __init__(self, service: Service, callers: int = 4, padding: str = "") -> None:
-        self._service, self._callers, self._padding = service, callers, padding
+    def __init__(self, service: Service, callers: int = 4, padding: str = "", pause_s: float = 0.0) -> None:
+        self._service, self._callers, self._padding, self._pause_s = service, callers, padding, pause_s
         self._ending = threading.Event()
         self._thread = threading.Thread(target=lambda: asyncio.run(self._all()), name="traffic")
         self.failures: list[str] = []
@@ -64,6 +64,7 @@ class Traffic:
         round_ = 0
         while not self._ending.is_set():
             round_ += 1
+            await asyncio.sleep(self._pause_s)
             if round_ % 3 == 0:
                 said.append(f"I like tea number {round_}.")
                 await self._send(http, turns, {"turns": [{"role": "user", "content": said[-1]}]}, bearer)
