@@ -1,6 +1,7 @@
 """`strata doctor`: each part in a line, what to do where one is not well, and 1 where anything is bad."""
 
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -27,7 +28,7 @@ def file_of(strata: Strata) -> ServeFile:
     memory = file.memory.model_copy(update={"stores": strata.settings})
     prepared = file.inference.embedder.model_copy(update={"folder": prepared_folder(EncoderSettings())})
     inference = file.inference.model_copy(update={"embedder": prepared})
-    return ServeFile(file.host, file.port, inference, file.context, memory)
+    return replace(file, inference=inference, memory=memory)
 
 
 def of(found: list[Finding], part: str) -> Finding:
