@@ -20,7 +20,7 @@ _KEPT = 0.8
 _RETRY_LEAST_S, _RETRY_MOST_S = 1.0, 60.0
 _LITTLE_SHARE = 0.1
 """Of a full run: so little ahead of a question is never too much, or one slow run would turn away those after it."""
-_STANDING_SHARE = 0.4
+_STANDING_SHARE = 0.35
 """Of a full run: so much may be ahead of a question in a queue that does not get empty any more."""
 
 
@@ -222,7 +222,7 @@ class FairQueue(Generic[W]):
 
     def admit(self, tenant: str, kind: str, tokens: int, now: float, max_wait_s: float) -> None:
         """Overloaded where `tokens` of this tenant would come too late: what is ahead of them takes more than `max_wait_s` seconds; or
-        the device has not been idle for as long, and more is ahead than they are themselves and two fifths of a full run.
+        the device has not been idle for as long, and more is ahead than they are themselves and a third of a full run.
 
         So a burst is waited for, as long as it goes by in that time. In a queue that stands, waiting helps nobody: as many are
         refused, and those who are not get their answer as soon as they can.

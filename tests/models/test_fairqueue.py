@@ -143,7 +143,7 @@ ADMITTED = [
     ),
     ("a burst is waited for", [job("a", 20) for _ in range(10)], ("a", "query", 10), 0.2, 200, True),
     ("a queue that stands is not", [job("a", 20) for _ in range(10)], ("a", "query", 10), 0.3, 200, False),
-    ("but what the next run takes is", [job("a", 20), job("a", 20)], ("a", "query", 10), 9.0, 40, True),
+    ("but what the next run takes is", [job("a", 20), job("a", 15)], ("a", "query", 10), 9.0, 35, True),
     ("and as much as it brings itself", [job("a", 60)], ("a", "query", 60), 9.0, 60, True),
 ]
 
