@@ -1,6 +1,7 @@
 """What the application builders and their deployments share."""
 
 import os
+from typing import Any
 
 from ray.serve.config import BackpressureConfig
 
@@ -14,6 +15,18 @@ BACKPRESSURE = BackpressureConfig(status_code=429, retry_after_s=1)
 
 DRAIN_S = 20.0
 """A replica that is to stop takes nothing new and finishes what it has: longer than a request's own deadline."""
+
+
+def bounded(requests: int) -> dict[str, Any]:
+    """Options of a deployment whose replicas have so many requests at once and as many that wait; the rest is told 429 at once."""
+    return {
+        "max_ongoing_requests": requests,
+        "max_queued_requests": requests,
+        "backpressure_config": BACKPRESSURE,
+        "graceful_shutdown_timeout_s": DRAIN_S,
+        "health_check_period_s": 5,
+        "health_check_timeout_s": 10,
+    }
 
 
 def prepare_once(stores: StoreSettings) -> None:

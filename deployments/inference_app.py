@@ -8,7 +8,7 @@ from typing import Any
 from ray import serve
 from ray.serve import Application
 
-from deployments.building import BACKPRESSURE, DRAIN_S
+from deployments.building import bounded
 from deployments.settings import InferenceArgs, TelemetrySettings
 from deployments.telemetry.tracing import serving
 from memory.calibration import ModelStatistics
@@ -20,12 +20,7 @@ from models.settings import EncoderSettings, RerankerSettings, SummarizerSetting
 
 @serve.deployment(
     ray_actor_options={"num_cpus": 0.5},
-    max_ongoing_requests=256,
-    max_queued_requests=256,
-    backpressure_config=BACKPRESSURE,
-    graceful_shutdown_timeout_s=DRAIN_S,
-    health_check_period_s=5,
-    health_check_timeout_s=10,
+    **bounded(256),
 )
 class Embedder:
     """Pooled and token vectors for the other applications. One device, one pull queue per replica."""
@@ -69,12 +64,7 @@ class Embedder:
 
 @serve.deployment(
     ray_actor_options={"num_cpus": 0.5},
-    max_ongoing_requests=64,
-    max_queued_requests=64,
-    backpressure_config=BACKPRESSURE,
-    graceful_shutdown_timeout_s=DRAIN_S,
-    health_check_period_s=5,
-    health_check_timeout_s=10,
+    **bounded(64),
 )
 class RerankerDeployment:
     """The last judge, where one is configured: a cross-encoder over (question, entry) pairs."""
@@ -112,12 +102,7 @@ class RerankerDeployment:
 
 @serve.deployment(
     ray_actor_options={"num_cpus": 0.5},
-    max_ongoing_requests=16,
-    max_queued_requests=16,
-    backpressure_config=BACKPRESSURE,
-    graceful_shutdown_timeout_s=DRAIN_S,
-    health_check_period_s=5,
-    health_check_timeout_s=10,
+    **bounded(16),
 )
 class SummarizerDeployment:
     """Text from a causal model or an OpenAI-compatible endpoint. Proposes; never commits."""

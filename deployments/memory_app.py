@@ -11,18 +11,13 @@ from ray import serve
 from ray.serve import Application
 from ray.serve.handle import DeploymentHandle
 
-from deployments.building import BACKPRESSURE, DRAIN_S, prepare_once
+from deployments.building import DRAIN_S, bounded, prepare_once
 from deployments.settings import CuratorSettings, MemoryArgs, StoreSettings, TelemetrySettings
 
 
 @serve.deployment(
     ray_actor_options={"num_cpus": 0.3},
-    max_ongoing_requests=128,
-    max_queued_requests=128,
-    backpressure_config=BACKPRESSURE,
-    graceful_shutdown_timeout_s=DRAIN_S,
-    health_check_period_s=5,
-    health_check_timeout_s=10,
+    **bounded(128),
 )
 @serve.ingress()
 class MemoryApi:

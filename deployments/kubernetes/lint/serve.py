@@ -65,14 +65,24 @@ def read_config(spec: Document) -> dict[str, Any]:
     return result
 
 
-def placement(documents: list[Document]) -> Iterator[Finding]:
-    """A replica that no group can hold waits for ever, and only the dashboard says so."""
-    groups = [template for template in pod_templates(documents) if template.ray not in (None, "head")]
+def _groups(documents: list[Document]) -> list[PodTemplate]:
+    return [template for template in pod_templates(documents) if template.ray not in (None, "head")]
+
+
+def _configured(documents: list[Document]) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Each RayService's name and its Serve configuration. One that cannot be read is left out: serve_config says so."""
     for name, spec, _ in ray_services(documents):
         try:
             config = read_config(spec)
         except ConfigError:
-            continue  # serve_config says so
+            continue
+        yield name, config
+
+
+def placement(documents: list[Document]) -> Iterator[Finding]:
+    """A replica that no group can hold waits for ever, and only the dashboard says so."""
+    groups = _groups(documents)
+    for name, config in _configured(documents):
         for at, deployment, _ in _deployments(config):
             options = deployment.get("ray_actor_options") or {}
             selector = options.get("label_selector") or {}
@@ -89,12 +99,8 @@ def placement(documents: list[Document]) -> Iterator[Finding]:
 
 def capacity(documents: list[Document]) -> Iterator[Finding]:
     """Replicas beyond what the groups may grow to wait for ever, and a rolling upgrade waits with them."""
-    groups = [template for template in pod_templates(documents) if template.ray not in (None, "head")]
-    for name, spec, _ in ray_services(documents):
-        try:
-            config = read_config(spec)
-        except ConfigError:
-            continue  # serve_config says so
+    groups = _groups(documents)
+    for name, config in _configured(documents):
         wanted: dict[tuple[str, str], float] = {}
         for _, deployment, _ in _deployments(config):
             options = deployment.get("ray_actor_options") or {}
@@ -121,12 +127,8 @@ def references(documents: list[Document]) -> Iterator[Finding]:
     maps = {
         document["metadata"]["name"]: set(document.get("data") or ()) for document in of_kind(documents, "ConfigMap")
     }
-    groups = [template for template in pod_templates(documents) if template.ray not in (None, "head")]
-    for name, spec, _ in ray_services(documents):
-        try:
-            config = read_config(spec)
-        except ConfigError:
-            continue  # serve_config says so
+    groups = _groups(documents)
+    for name, config in _configured(documents):
         for application in config["applications"]:
             wanted = sorted(set(_environment(application.get("args"))))
             for deployment in application.get("deployments") or ():
